@@ -8,13 +8,16 @@ import sqlite3
 from collections.abc import Iterator, Set
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from datalog_gate import __version__
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.decision_point.settings import Settings, parse_plugin_options
 from datalog_gate.doors.cli.doctor import CheckResult, Locate, hide_secrets, is_closed
 from datalog_gate.services.contract import GROUP
+
+if TYPE_CHECKING:
+    from datalog_gate.store.transaction import Store
 
 WAIT = 5.0
 """Seconds to wait for a store's answer."""
@@ -39,7 +42,7 @@ def check_stores(settings: Settings, locate: Locate, heat_conf: str, secrets: Se
 def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> Iterator[CheckResult]:
     """Inspect a store without changing it. A missing SQLite file is created later by the first service."""
     from datalog_gate.store.tables import REVISION
-    from datalog_gate.store.transaction import Store, StoreError, read_revision
+    from datalog_gate.store.transaction import Store, StoreError
 
     logging.getLogger("datalog_gate.store").addHandler(logging.NullHandler())  # reported here instead
     stopped = "everything that needs it fails until then"
@@ -62,28 +65,18 @@ def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> It
         yield CheckResult("finding", "store", message, place, fix)
         return
 
-    def look(rows: Any) -> tuple[str | None, str]:
-        problem = rows.exec_driver_sql("PRAGMA quick_check").scalar() if store.file is not None else "ok"
-        return read_revision(rows), str(problem)
-
     try:
-        revision, problem = store.run_unchecked(look)
+        revision, problem = _look_into(store)
     except StoreError as error:
-        cause: Any = error.__cause__ or error
-        reason = getattr(cause, "orig", None) or cause
-        is_corrupt = isinstance(reason, sqlite3.DatabaseError) and not isinstance(reason, sqlite3.OperationalError)
-        problem, revision = " ".join(str(reason).split()), None
-        if not is_corrupt:
-            message = f"the store {name} is unreachable: {hide_secrets(problem, secrets)}"
-            fix = f"start the database, or correct the option: {stopped}"
-            yield CheckResult("finding", "store", message, place, fix)
-            return
+        message = f"the store {name} is unreachable: {hide_secrets(str(error), secrets)}"
+        fix = f"start the database, or correct the option: {stopped}"
+        yield CheckResult("finding", "store", message, place, fix)
+        return
     if problem != "ok":
         message = f"the store {name} is corrupt: {problem}"
         fix = (
             f"move {store.file} away, and fill a new store from an export: `datalog-gate store import EXPORT "
-            "--heat-conf "
-            f"{heat_conf}`; without an export, check by hand what services hold"
+            f"--heat-conf {heat_conf}`; without an export, check by hand what services hold"
         )
         yield CheckResult("finding", "store", message, place, fix)
     elif revision != REVISION and (revision or store.file is None):
@@ -97,3 +90,23 @@ def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> It
         yield CheckResult("finding", "store", message, place, fix)
     else:
         yield CheckResult("ok", "store", f"{name} can be reached, and has this version", place)
+
+
+def _look_into(store: Store) -> tuple[str | None, str]:
+    """The revision of a store, and what is wrong with its file, "ok" if nothing is. Errors: StoreError with the reason
+    of the driver if it can't be reached."""
+    from datalog_gate.store.transaction import StoreError, read_revision
+
+    def look(rows: Any) -> tuple[str | None, str]:
+        problem = rows.exec_driver_sql("PRAGMA quick_check").scalar() if store.file is not None else "ok"
+        return read_revision(rows), str(problem)
+
+    try:
+        return store.run_unchecked(look)
+    except StoreError as error:
+        cause: Any = error.__cause__ or error
+        reason = getattr(cause, "orig", None) or cause
+        problem = " ".join(str(reason).split())
+        if isinstance(reason, sqlite3.DatabaseError) and not isinstance(reason, sqlite3.OperationalError):
+            return None, problem
+        raise StoreError(problem) from None
