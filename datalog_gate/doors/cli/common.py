@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from datalog_gate.base.errors import UsageError
 
@@ -59,6 +59,16 @@ def print_answer(answer: QueryAnswer, form: str, sources: Mapping[str, str]) -> 
     for error in answer.errors:
         print(f"{error.span}: error[evaluation] {error.message}", file=sys.stderr)
     return UNDECIDED if answer.errors else OK
+
+
+def interrupt_at_sigterm() -> None:
+    """Let SIGTERM end a command that repeats, as Ctrl-C does."""
+    import signal
+
+    def interrupt(*_: object) -> Never:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def print_note(message: str) -> None:

@@ -235,7 +235,9 @@ def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentP
 
 def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     test = _add_command(commands, "test", "policy_tests")
-    test.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
+    test.add_argument(
+        "path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: ./rules, else here)"
+    )
     job = test.add_mutually_exclusive_group()
     job.add_argument("--coverage", action="store_true", help="print the parts of the rules that no case covers")
     job.add_argument("--mutate", action="store_true", help="print the faults in the rules that no case detects")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import DiagnosticsError, InputError, UsageError
-from datalog_gate.doors.cli.common import INPUT, OK, print_note
+from datalog_gate.doors.cli.common import INPUT, OK, interrupt_at_sigterm, print_note
 from datalog_gate.doors.cli.heat_conf import read_settings
 from datalog_gate.inventory.cloud_api import CloudApi
 from datalog_gate.inventory.pull import PullResult, pull, select_sources
@@ -63,7 +62,10 @@ def pull_repeatedly(
         began, line = clock(), ""
         try:
             other = turns.take() if turns else None
-            line = _summarize(pull_once(), clock() - began) if other is None else other and f"waiting: {other}"
+            if other is None:
+                line = _summarize(pull_once(), clock() - began)
+            elif other:
+                line = f"waiting: {other}"
         except DiagnosticsError as error:
             line = f"failed: {error.diagnostics[0].message}"
         except OSError as error:
@@ -99,8 +101,12 @@ def _open_target(options: argparse.Namespace) -> Target | None:
 
 def _serve(pull_once: Callable[[], PullResult], target: Target | None, every: float) -> int:
     """Pull until the service is stopped, then let another host continue."""
-    turns = _share(target, every) if isinstance(target, StoreTarget) else None
-    signal.signal(signal.SIGTERM, _interrupt)
+    turns = None
+    if isinstance(target, StoreTarget):
+        from datalog_gate.doors.cli.turns import Turns
+
+        turns = Turns(target.store, "inventory", every)
+    interrupt_at_sigterm()
     try:
         for line in pull_repeatedly(pull_once, turns, every):
             print(line, flush=True)
@@ -111,17 +117,6 @@ def _serve(pull_once: Callable[[], PullResult], target: Target | None, every: fl
             with suppress(InputError):  # the lease ends by itself
                 turns.end()
     return OK
-
-
-def _share(target: StoreTarget, every: float) -> Turns:
-    """Create the turns of the hosts that pull into a store."""
-    from datalog_gate.doors.cli.turns import Turns
-
-    return Turns(target.store, "inventory", every)
-
-
-def _interrupt(*_: object) -> Never:
-    raise KeyboardInterrupt
 
 
 def _summarize(result: PullResult, seconds: float) -> str:

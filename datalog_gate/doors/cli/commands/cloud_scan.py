@@ -8,7 +8,6 @@ import gc
 import io
 import json
 import os
-import signal
 import sys
 import time
 from collections import Counter
@@ -17,12 +16,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any
 
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Span, format_count, printable, render
 from datalog_gate.base.errors import GateError, InputError, UsageError
-from datalog_gate.doors.cli.common import DENIED, INPUT, OK, UNDECIDED, load_rules, print_answer, print_note
+from datalog_gate.doors.cli.common import (
+    DENIED,
+    INPUT,
+    OK,
+    UNDECIDED,
+    interrupt_at_sigterm,
+    load_rules,
+    print_answer,
+    print_note,
+)
 
 if TYPE_CHECKING:
     from datalog_gate.doors.cli.reports import ReportedFinding
@@ -79,11 +87,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _watch(options: argparse.Namespace) -> int:
     """Judge repeatedly until the service is stopped. A failed run prints a line, and the next one continues."""
-
-    def interrupt(*_: object) -> Never:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
+    interrupt_at_sigterm()
     try:
         while True:
             try:

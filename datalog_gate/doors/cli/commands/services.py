@@ -32,7 +32,8 @@ def services(options: argparse.Namespace) -> int:
     match options.part:
         case "list":
             names = _list_services(options.heat_conf, options.for_me)
-            for line in [json.dumps({"schema": SCHEMA, "services": names})] if options.format == "json" else names:
+            lines = [json.dumps({"schema": SCHEMA, "services": names})] if options.format == "json" else names
+            for line in lines:
                 print(line)
         case "status":
             claims, now = read_claims(options.heat_conf), time.time()

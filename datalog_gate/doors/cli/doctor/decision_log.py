@@ -33,7 +33,7 @@ def check_log(settings: Settings, log: Path | None, locate: Locate) -> Iterator[
             yield CheckResult("finding", "log", message, place, fix)
         if not findings:
             yield CheckResult("ok", "log", f"{path} can be written", place)
-            yield from _check_others(path, locate)
+            yield from _check_permissions(path, locate)
     if log or (settings.decision_log and os.path.isfile(path) and not is_closed(path)):
         yield from _check_records(log or path)
 
@@ -71,7 +71,7 @@ def _check_writable(path: Path) -> Iterator[tuple[str, str]]:
             yield f"the user of the doctor can't read and write {file}: {lost}", fix
 
 
-def _check_others(path: Path, locate: Locate) -> Iterator[CheckResult]:
+def _check_permissions(path: Path, locate: Locate) -> Iterator[CheckResult]:
     """Check the permissions of the log: only its owner may write it, and its group may read it."""
     files = [file for file in log_files(path) if file.exists()]
     for file in files:
