@@ -176,13 +176,22 @@ def test_everything_wrong_in_the_file_is_told_with_its_place(capsys: pytest.Capt
     )
 
 
-def test_a_text_that_is_no_toml_is_told_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("datalog-gate.toml").write_text("rules = [\n  x\n")
-    assert run(capsys, "config") == (
-        3,
-        "",
-        "datalog-gate.toml:2:3: error[bad-configuration] this is not TOML: invalid value\n  2 |   x\n    |   ^\n",
-    )
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("rules = [\n  x\n", "2:3: error[bad-configuration] this is not TOML: invalid value\n  2 |   x\n    |   ^\n"),
+        (
+            "rules = {'x (at 9' = 1, 'x (at 9' = 2}\n",
+            "1:38: error[bad-configuration] this is not TOML: duplicate inline table key 'x (at 9'\n"
+            f"  1 | rules = {{'x (at 9' = 1, 'x (at 9' = 2}}\n    | {' ' * 37}^\n",
+        ),
+    ],
+)
+def test_a_text_that_is_no_toml_is_told_with_its_place(
+    text: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("datalog-gate.toml").write_text(text)
+    assert run(capsys, "config") == (3, "", f"datalog-gate.toml:{expected}")
 
 
 def test_a_pattern_that_meets_no_template_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

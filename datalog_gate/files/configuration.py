@@ -179,7 +179,7 @@ def _parse(text: str, label: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        what, _, where = str(error).partition(" (at ")
+        what, _, where = str(error).rpartition(" (at ")  # before Python 3.14 the place is in the text alone
         numbers = [int(number) for number in re.findall(r"\d+", where)] or [text.count("\n") + 1, 1]
         span = Span(label, numbers[0], numbers[-1], numbers[0], numbers[-1] + 1)
         message = f"this is not TOML: {what[:1].lower()}{what[1:]}"
