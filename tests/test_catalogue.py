@@ -208,7 +208,7 @@ def test_a_list_whose_name_is_no_word_has_a_relation_that_a_rule_can_name() -> N
 
 def test_rules_may_name_what_templates_of_any_version_take() -> None:
     written = [("heat_template_version", version) for version in (*dialect._DATES, *dialect._NAMES)]
-    written += list(dialect._CFN.items())
+    written += list(dialect.CFN_VERSIONS.items())
     versions = [dialect.dialect_of({key: version}) for key, version in written]
     functions = [
         name for version in versions if not isinstance(version, str) for name in version.functions | version.conditional

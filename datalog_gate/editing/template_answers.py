@@ -14,10 +14,11 @@ from datalog_gate.editing.answers import Completion, Hover, TextProblem, TextRan
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
 from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, fit_slot, read_outline, slot_at
 from datalog_gate.explain.explanation import format_lines
+from datalog_gate.files.discovery import VERSION_KEYS
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.schema.relations import SECTIONS, VERSIONS
 from datalog_gate.schema.resource_types import member_of
-from datalog_gate.template.dialect import Dialect, dialect_of
+from datalog_gate.template.dialect import CFN_VERSIONS, Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.template.parameters import CFN_KEYS, CFN_TYPES, TYPES
 
@@ -64,8 +65,6 @@ _NAMING: dict[object, tuple[str, ...]] = {
 }
 """Functions and keys whose value or first member is a name, and the sections that define it."""
 _CONDITION_KEYS = ("if", "condition", "not", "and", "or", "Fn::If")
-_CFN = {"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}
-_VERSIONS = ("heat_template_version", *_CFN)
 _MEMBERS = (("properties", "resource"), ("properties", "resource_def"))
 """The places where Heat's groups define the resource of their members."""
 Steps = tuple[str | int, ...]
@@ -134,12 +133,12 @@ class _View:
         self.workspace, self.path, self.text = workspace, path, text
         self.entries: dict[Steps, OutlineEntry] = {entry.path: entry for entry in read_outline(text)}
         versions: dict[object, object] = {way[0]: entry.value for way, entry in self.entries.items() if len(way) == 1}
-        written = [name for name in _CFN if name in versions]
-        newest = dialect_of({name: _CFN[name] for name in written[:1]} or {"heat_template_version": "wallaby"})
+        written = [name for name in CFN_VERSIONS if name in versions]
+        newest = dialect_of({name: CFN_VERSIONS[name] for name in written[:1]} or {"heat_template_version": "wallaby"})
         assert isinstance(newest, Dialect)
         dialect = dialect_of(versions)
         self.dialect = newest if isinstance(dialect, str) else dialect
-        self.is_new = versions.keys().isdisjoint(_VERSIONS)
+        self.is_new = versions.keys().isdisjoint(VERSION_KEYS)
 
     def names(self, section: str) -> list[str]:
         sections = (section, section.capitalize())
@@ -175,13 +174,14 @@ class _View:
             return
         match [str(step).lower() if at == 0 else step for at, step in enumerate(path)]:
             case []:
-                every = SECTIONS.split()
-                own = _VERSIONS if self.is_new else every[:7] if self.dialect.hot else every[7:]
+                of_kind = (name for name in SECTIONS.split() if name[0].islower() == self.dialect.hot)
+                own = VERSION_KEYS if self.is_new else tuple(of_kind)
                 yield from (Completion(name, "keyword", "section", insert=f"{name}:") for name in own)
             case ["heat_template_version"]:
-                yield from (Completion(name, "value") for name in VERSIONS.split()[:-2])
+                versions = (name for name in VERSIONS.split() if name not in CFN_VERSIONS.values())
+                yield from (Completion(name, "value") for name in versions)
             case ["awstemplateformatversion" | "heattemplateformatversion"]:
-                yield Completion(_CFN[str(path[0])], "value")
+                yield Completion(CFN_VERSIONS[str(path[0])], "value")
             case ["parameters", _] if slot.is_key:
                 keys = PARAMETER_KEYS if self.dialect.hot else sorted(CFN_KEYS)
                 yield from (Completion(name, "keyword", insert=f"{name}: ") for name in keys)

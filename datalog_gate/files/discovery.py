@@ -19,16 +19,17 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass
 from datalog_gate.files.templates import MAX_BYTES, find_base, unreadable
 from datalog_gate.stack.model import Data
+from datalog_gate.template.dialect import CFN_VERSIONS
 from datalog_gate.template.document import read_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 
 ENDINGS = (".yaml", ".yml", ".template", ".json")
-VERSIONS = ("heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion")
+VERSION_KEYS = ("heat_template_version", *CFN_VERSIONS)
 FOLDER_TEMPLATE = "template.yaml"
 """The template that represents its folder. Its stack gets the folder's name."""
 FOLDER_ENVIRONMENT = "env.yaml"
 """Its environment, which `read_stack` reads with the folder."""
-_VERSION = re.compile(rf"^(?:{'|'.join(VERSIONS)})\s*:", re.MULTILINE)
+_VERSION = re.compile(rf"^(?:{'|'.join(VERSION_KEYS)})\s*:", re.MULTILINE)
 _NAMES_FILES = ("get_file", ".yaml", ".template")
 """The words in texts that refer to files."""
 
@@ -90,12 +91,12 @@ def discover_templates(folder: Path) -> Discovery:
 
 def is_template(text: str, file: str) -> bool:
     """Whether a file's text has a template version at its top."""
-    if not any(version in text for version in VERSIONS):
+    if not any(version in text for version in VERSION_KEYS):
         return False
     if _VERSION.search(text):
         return True
     data = _read(text, file)  # JSON, or a quoted key; otherwise the version is part of another text
-    return isinstance(data, dict) and any(version in data for version in VERSIONS)
+    return isinstance(data, dict) and any(version in data for version in VERSION_KEYS)
 
 
 def check_folder(path: Path) -> None:
@@ -107,7 +108,7 @@ def check_folder(path: Path) -> None:
     except OSError as error:
         raise unreadable(path, error) from None
     message = f"{path} holds no template"
-    raise InputError.of(message, suggestion=f"a template begins with its version, `{VERSIONS[0]}: 2018-08-31`")
+    raise InputError.of(message, suggestion=f"a template begins with its version, `{VERSION_KEYS[0]}: 2018-08-31`")
 
 
 def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set[str]]]:

@@ -19,7 +19,8 @@ _NAMES = {
     "wallaby": "2021-04-16",
 }
 _DATES = ("2013-05-23", "2014-10-16", "2015-04-30", "2015-10-15", "2016-04-08", *_NAMES.values())
-_CFN = {"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}
+CFN_VERSIONS = {"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}
+"""The version of each kind of CFN template, by its key."""
 _CONDITIONS_SINCE = "2016-10-14"
 
 _SINCE = {
@@ -85,7 +86,7 @@ class Dialect:
 
 def dialect_of(template: Mapping[object, object]) -> Dialect | str:
     """The dialect, or the reason why the data is not a template."""
-    keys = [key for key in (*_CFN, "heat_template_version") if isinstance(template.get(key), str)]
+    keys = [key for key in (*CFN_VERSIONS, "heat_template_version") if isinstance(template.get(key), str)]
     if len(keys) != 1:
         is_missing = "heat_template_version" not in template
         missing = (
@@ -95,8 +96,8 @@ def dialect_of(template: Mapping[object, object]) -> Dialect | str:
         )
         return f"this is not a template: {'it has more than one version' if keys else missing}"
     written = str(template[keys[0]])
-    if keys[0] in _CFN:
-        version = _CFN[keys[0]]
+    if keys[0] in CFN_VERSIONS:
+        version = CFN_VERSIONS[keys[0]]
         return _cfn(version) if written == version else f"{keys[0]} {written} is not {version}"
     date = _NAMES.get(written, written)
     if date not in _DATES:
