@@ -214,7 +214,8 @@ class _View:
         if slot.is_value and schema:
             member = member_of(schema) if steps and isinstance(steps[-1], int) else schema
             values = [
-                _shown(value) for value in (*member.allowed, *((True, False) if member.kind == "boolean" else ()))
+                _format_value(value)
+                for value in (*member.allowed, *((True, False) if member.kind == "boolean" else ()))
             ]
             yield from (Completion(value, "value") for value in sorted(values, key=str.isdigit))
         if slot.is_key and kind:
@@ -286,7 +287,7 @@ class _View:
         judged = self.workspace.judged.get(self.path)
         for parameter in judged.stack.parameters if judged else ():
             if parameter.name == name and not parameter.hidden and not isinstance(parameter.value, Unknown):
-                parts.append(f"here: {_shown(parameter.value)} ({parameter.origin})")
+                parts.append(f"here: {_format_value(parameter.value)} ({parameter.origin})")
         return f"The parameter `{name}`, " + ", ".join(parts) if parts else ""
 
 
@@ -311,7 +312,7 @@ def _about(schema: Property) -> str:
     if schema.default is not None:
         parts.append(f"default: {json.dumps(schema.default)}")
     if schema.allowed:
-        parts.append(f"one of {', '.join(map(_shown, schema.allowed))}")
+        parts.append(f"one of {', '.join(map(_format_value, schema.allowed))}")
     if schema.range != (None, None):
         bounds = zip(("from", "to"), schema.range, strict=True)
         parts.append(" ".join(f"{word} {bound}" for word, bound in bounds if bound is not None))
@@ -321,6 +322,6 @@ def _about(schema: Property) -> str:
     return "; ".join(parts)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     """A value as a template writes it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -70,8 +70,8 @@ class Baseline:
     def count_gone(self, judged: Collection[str], findings: Collection[tuple[str, str]]) -> int:
         """Count the file's findings in the judged templates that are not among these."""
         names = {self.name(template) for template in judged}
-        here = {(self.name(template), key) for template, key in findings}
-        return sum(template in names and (template, key) not in here for template, key in self.findings)
+        present = {(self.name(template), key) for template, key in findings}
+        return sum(template in names and (template, key) not in present for template, key in self.findings)
 
 
 def compute_keys(policies: Sequence[Policy], program: CheckedProgram, decision: Decision) -> FindingKeys:
@@ -122,8 +122,8 @@ def _is_finding(entry: object) -> bool:
 
 def format_baseline(findings: Iterable[tuple[str, str]], file: Path) -> str:
     """Format findings, as pairs of template and key, as a baseline for that file: one per line, sorted."""
-    here = Baseline(file, frozenset())
-    entries = sorted({(here.name(template), key) for template, key in findings})
+    empty = Baseline(file, frozenset())
+    entries = sorted({(empty.name(template), key) for template, key in findings})
     lines = [json.dumps({"template": name, **json.loads(key)}, ensure_ascii=False) for name, key in entries]
     body = ",\n".join(f"  {line}" for line in lines)
     return (

@@ -83,9 +83,9 @@ class Configuration:
         """The first entry that matches a template, or the folder of a template.yaml."""
         if self.file is None or not self.templates:
             return None
-        here = os.path.relpath(template, self.file.parent)
+        written = os.path.relpath(template, self.file.parent)
         behind_links = os.path.relpath(os.path.realpath(template), os.path.realpath(self.file.parent))
-        for path in dict.fromkeys((here.replace(os.sep, "/"), behind_links.replace(os.sep, "/"))):
+        for path in dict.fromkeys((written.replace(os.sep, "/"), behind_links.replace(os.sep, "/"))):
             candidates = (path, f"{path}/template.yaml")
             for entry in self.templates:
                 if any(_pattern(pattern).fullmatch(name) for pattern in entry.patterns for name in candidates):
@@ -95,9 +95,9 @@ class Configuration:
     def names(self, template: Path) -> bool:
         """Whether the entry that matches a template names it without wildcards."""
         entry = self.entry_of(template)
-        here = os.path.abspath(template)
+        path = os.path.abspath(template)
         folder = self.file.parent if self.file else Path()
-        return entry is not None and any(os.path.abspath(folder / pattern) == here for pattern in entry.patterns)
+        return entry is not None and any(os.path.abspath(folder / pattern) == path for pattern in entry.patterns)
 
     def find_templates(self) -> list[DiscoveredTemplate]:
         """The templates that the entries match, in order, without duplicates. A pattern with wildcards matches only

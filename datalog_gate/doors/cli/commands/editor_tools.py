@@ -46,7 +46,7 @@ def repl(options: argparse.Namespace) -> int:
     lines = [line for root in roots for line in lines_of(flatten(read_root(root, options, catalogue), catalogue))]
     paths = [*map(Path, options.rules or [default_rules()])]
     prompt = Prompt(partial(_read_rules, paths, catalogue), lines, _edit, shutil.get_terminal_size().columns)
-    for line in _typed(prompt) if sys.stdin.isatty() else sys.stdin:
+    for line in _read_terminal(prompt) if sys.stdin.isatty() else sys.stdin:
         if line.strip() in (":quit", ":q"):
             break
         for answer in prompt.answer(line.rstrip("\n")):
@@ -79,7 +79,7 @@ def _edit(path: Path) -> None:
         raise UsageError(f"{command[0]} can't be started: {error.strerror}") from None
 
 
-def _typed(prompt: Prompt) -> Iterator[str]:
+def _read_terminal(prompt: Prompt) -> Iterator[str]:
     """Yield the lines that a person types, with completion and history. Errors: UsageError."""
     try:
         from prompt_toolkit import PromptSession
