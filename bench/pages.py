@@ -26,9 +26,8 @@ from datalog_gate.scan.feed import StackEntry
 from datalog_gate.store.stored_waivers import add_waiver
 from datalog_gate.store.tables import api_decisions, approval_requests, waivers
 from tests.page_site import ask_for_approval, fill
-from tests.test_server_pages import Browser, location
+from tests.test_server_pages import RULE, Browser, location
 
-RULE = '@deny("m", "{s} takes {f}")\nm(s, f) :- os:nova:server(_id=s, flavor=f), f = "m1.small".\n'
 ROUNDS = 5
 
 

@@ -30,8 +30,9 @@ import requests
 
 from datalog_gate.doors.server.application import AT_WORK
 from datalog_gate.store.transaction import Store
-from tests.server.rig import RULES, serving, template
+from tests.server.rig import serving
 from tests.servers import free_ports
+from tests.test_server import RULES, template
 
 THREADS = 8
 CONF = """

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 BASTION = ROOT / "fixtures" / "stacks" / "bastion"
 SSH = ROOT / "rules" / "net" / "ssh.dl"
 NOW = datetime(2027, 3, 1, tzinfo=UTC)
-ASKS = """
+CALLER_RULES = """
 relation known(user: string) "Users."
 @deny("caller", "{user}")
 p(stack, user) :- heat:stack(id=stack), gate:caller(user=user, project="p"), gate:role("admin"), gate:now(now),
@@ -31,8 +31,8 @@ p(stack, user) :- heat:stack(id=stack), gate:caller(user=user, project="p"), gat
 
 
 @pytest.fixture
-def asks(tmp_path: Path) -> dg.Rules:
-    (tmp_path / "m.dl").write_text(ASKS)
+def caller_rules(tmp_path: Path) -> dg.Rules:
+    (tmp_path / "m.dl").write_text(CALLER_RULES)
     return dg.load_rules(tmp_path / "m.dl")
 
 
@@ -76,7 +76,7 @@ def test_loaded_rules_show_their_policies_program_texts_and_warnings(tmp_path: P
     assert [(warning.code, warning.span and warning.span.line) for warning in rules.warnings] == [("unknown-value", 2)]
 
 
-def test_rules_that_are_wrong_carry_all_diagnostics(tmp_path: Path) -> None:
+def test_invalid_rules_carry_all_diagnostics(tmp_path: Path) -> None:
     (tmp_path / "a.dl").write_text('@deny("a", "bad")\np(s) :- os:nova:servr(_id=s).\n')
     (tmp_path / "b.dl").write_text("q(x) :- \n")
     with pytest.raises(dg.RulesError) as error:
@@ -129,29 +129,29 @@ ADMIN = {"user": "ann", "project": "p", "roles": ["member", "admin"]}
         ({"inventory": {"known": [("ann",)], "heat:nested": [("a", "b")]}}, "deny"),
     ],
 )  # fmt: skip
-def test_what_is_asked_besides_the_stack_is_judged(asks: dg.Rules, change: dict[str, Any], outcome: str) -> None:
+def test_the_other_arguments_of_decide_count(caller_rules: dg.Rules, change: dict[str, Any], outcome: str) -> None:
     options: dict[str, Any] = {"caller": ADMIN, "inventory": {"known": [("ann",)]}, "now": NOW, **change}
-    assert asks.decide(dg.read_stack(BASTION), **options).outcome == outcome
+    assert caller_rules.decide(dg.read_stack(BASTION), **options).outcome == outcome
 
 
-def test_inventory_may_be_a_file_and_without_a_time_it_is_now(asks: dg.Rules, tmp_path: Path) -> None:
+def test_inventory_may_be_a_file_and_the_default_time_is_now(caller_rules: dg.Rules, tmp_path: Path) -> None:
     (tmp_path / "i.jsonl").write_text('{"relation": "m:known", "row": {"user": "ann"}}\n')
     options: dict[str, Any] = {"caller": ADMIN, "inventory": str(tmp_path / "i.jsonl")}
     stack = dg.read_stack(BASTION)
-    assert asks.decide(stack, now=NOW, **options).outcome == "deny"
-    assert asks.decide(stack, now=NOW.isoformat(), **options) == asks.decide(stack, now=NOW, **options)
-    assert asks.decide(stack, **options).outcome == (
+    assert caller_rules.decide(stack, now=NOW, **options).outcome == "deny"
+    assert caller_rules.decide(stack, now=NOW.isoformat(), **options) == caller_rules.decide(stack, now=NOW, **options)
+    assert caller_rules.decide(stack, **options).outcome == (
         "deny" if datetime.now(UTC) < NOW + timedelta(hours=12) else "allow"
     )
 
 
-def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(asks: dg.Rules) -> None:
+def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(caller_rules: dg.Rules) -> None:
     stacks = [dg.read_stack(BASTION, stack_name=name) for name in ("b", "a")]
-    assert asks.decide(stacks, now=NOW).stacks == ("a", "b")
-    assert asks.decide(stacks, now=NOW).to_json() == asks.decide(stacks[::-1], now=NOW).to_json()
+    assert caller_rules.decide(stacks, now=NOW).stacks == ("a", "b")
+    assert caller_rules.decide(stacks, now=NOW).to_json() == caller_rules.decide(stacks[::-1], now=NOW).to_json()
     for unnamed in ([], [stacks[0], stacks[0]]):
         with pytest.raises(dg.UsageError):
-            asks.decide(unnamed)
+            caller_rules.decide(unnamed)
 
 
 @pytest.mark.parametrize(
@@ -176,9 +176,9 @@ def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(ask
         ({"caller": {"roles": [1]}}, "the roles of a caller must be a list of strings"),
     ],
 )  # fmt: skip
-def test_a_call_that_makes_no_sense_is_a_usage_error(asks: dg.Rules, arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_a_usage_error(caller_rules: dg.Rules, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(dg.UsageError) as error:
-        asks.decide(dg.read_stack(BASTION), **arguments)
+        caller_rules.decide(dg.read_stack(BASTION), **arguments)
     assert str(error.value) == message
 
 
@@ -192,11 +192,11 @@ def test_a_call_that_makes_no_sense_is_a_usage_error(asks: dg.Rules, arguments: 
     ],
 )
 def test_inventory_that_no_rule_can_read_is_an_input_error(
-    asks: dg.Rules, rows: dict[str, Any], message: str, suggestion: str | None
+    caller_rules: dg.Rules, rows: dict[str, Any], message: str, suggestion: str | None
 ) -> None:
     [relation] = rows
     with pytest.raises(dg.InputError) as error:
-        asks.decide(dg.read_stack(BASTION), inventory=rows)
+        caller_rules.decide(dg.read_stack(BASTION), inventory=rows)
     assert error.value.diagnostics == (Diagnostic("bad-facts", message, Span(f"<{relation}>", 1, 1, 1, 1), suggestion),)
 
 
@@ -206,17 +206,17 @@ def test_a_query_gives_a_set_of_tuples_of_plain_data(engine: str) -> None:
     assert dg.query("p(x) :- q(x).", "p(x)", facts=facts, engine=engine) == {(1,), (1.5,), ("1",), (True,), (None,)}
 
 
-def test_an_unknown_stays_one_in_a_query_and_equals_only_itself() -> None:
+def test_an_unknown_in_a_query_equals_only_itself() -> None:
     unknown = worded("e")
     assert dg.query("p(x) :- q(x), r(x).", "p(x)", facts={"q": [(unknown,), ("e",)], "r": [(unknown,)]}) == {(unknown,)}
 
 
-def test_a_query_says_of_a_rule_that_can_not_be_read_nothing_but_why() -> None:
+def test_a_query_with_a_syntax_error_reports_only_that() -> None:
     [(span, code)] = refusals(lambda: dg.query("p(x) :- q(x) r(x).\nq(1).", "p(x)"), "span", "code")
     assert (str(span), code) == ("<rules>:1:14", "syntax")
 
 
-def test_a_query_that_can_not_be_answered_raises() -> None:
+def test_an_invalid_query_raises() -> None:
     assert dg.query("p(x) :- nothing(x).", "p(x)") == set()
     with pytest.raises(dg.RulesError):
         dg.query("p(x) :- nothing(x).", "p(x)", undefined="error")
@@ -231,7 +231,7 @@ def test_a_query_that_can_not_be_answered_raises() -> None:
         dg.query("", "p(x)", facts={"p": [(float("nan"),)]})
 
 
-def test_a_query_that_takes_too_much_ends_and_names_the_rule() -> None:
+def test_a_query_that_exceeds_its_budget_names_the_rule() -> None:
     with pytest.raises(dg.EngineError) as error:
         dg.query("p(x, y, z) :- q(x), q(y), q(z).", "p(1, 2, 3)", facts={"q": [(at,) for at in range(101)]})
     assert (
@@ -243,7 +243,7 @@ def test_a_decimal_that_no_float_holds_stays_exact() -> None:
     assert dg.query("p(1 / 3).", "p(x)") == {(Decimal("0." + 28 * "3"),)}
 
 
-def test_the_package_offers_what_it_names_and_imports_it_when_asked() -> None:
+def test_the_package_imports_its_names_lazily() -> None:
     assert {type(getattr(dg, name)).__name__ for name in dg.__all__} == {"function", "type"}
     with pytest.raises(AttributeError):
         dg.nothing  # noqa: B018
@@ -288,7 +288,7 @@ SERVER = '{"relation": "nova:servers", "row": ["s", "db", null, "ACTIVE", "t", n
         '"2"}}', ("m:rack.number is number, found string", None)),
     ],
 )  # fmt: skip
-def test_what_is_in_the_cloud_is_typed(line: str, expected: str | tuple[str, str | None], tmp_path: Path) -> None:
+def test_rows_of_an_inventory_are_typed(line: str, expected: str | tuple[str, str | None], tmp_path: Path) -> None:
     (tmp_path / "m.dl").write_text(f"relation rack(host: string, number: number).\n{CLOUD}")
     (tmp_path / "i.jsonl").write_text(f"{PORT}\n{VOLUME}\n{line}\n")
     rules = dg.load_rules(tmp_path / "m.dl")
@@ -302,7 +302,7 @@ def test_what_is_in_the_cloud_is_typed(line: str, expected: str | tuple[str, str
         assert decision.outcome == expected
 
 
-def test_a_table_of_the_cloud_that_is_misspelt_is_undefined_and_its_namespace_is_no_module(tmp_path: Path) -> None:
+def test_a_misspelt_table_of_the_cloud_is_undefined_and_its_namespace_reserved(tmp_path: Path) -> None:
     (tmp_path / "nova").mkdir()
     (tmp_path / "nova" / "x.dl").write_text('@deny("a", "m")\np(s) :- nova:srv(id=s), nova:servers(idd=s).\n')
     assert refusals(lambda: dg.load_rules(tmp_path), "code", "message", "suggestion") == [
@@ -329,22 +329,22 @@ worker.main()
 """
 
 
-def test_where_the_engines_differ_it_says_in_which_rows(asks: dg.Rules, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_differing_engines_shows_the_rows(caller_rules: dg.Rules, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"caller": ADMIN, "inventory": {"known": [("ann",)]}, "now": NOW, "engine": "both"}
     monkeypatch.setattr(pydatalog, "COMMAND", (*pydatalog.COMMAND[:2], "-c", LOSES_A_ROW))
     with pytest.raises(dg.EngineError) as error:
-        asks.decide(dg.read_stack(BASTION), **options)
+        caller_rules.decide(dg.read_stack(BASTION), **options)
     assert str(error.value) == "the engines differ: in m:p native alone has (bastion, ann), pydatalog alone has none"
 
 
-def test_where_one_engine_alone_exceeds_the_budget_it_says_which(asks: dg.Rules) -> None:
+def test_the_error_names_the_engine_that_exceeds_its_budget(caller_rules: dg.Rules) -> None:
     budget = Budget(seconds=0, clock=lambda: 0.0)  # only the time of a process passes
     with pytest.raises(dg.EngineError) as error:
-        asks.decide(dg.read_stack(BASTION), caller=ADMIN, now=NOW, engine="both", budget=budget)
+        caller_rules.decide(dg.read_stack(BASTION), caller=ADMIN, now=NOW, engine="both", budget=budget)
     assert str(error.value) == "the engines differ: pydatalog exceeds its budget before it has all of m:p"
 
 
-def test_where_one_engine_refuses_nothing_was_compared(tmp_path: Path) -> None:
+def test_a_rule_in_error_is_refused_by_pydatalog(tmp_path: Path) -> None:
     (tmp_path / "m.dl").write_text('@deny("p", "{s}")\np(s) :- heat:stack(id=s), int(s, n), n > 1.\n')
     with pytest.raises(dg.EngineError) as error:
         dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(BASTION), engine="both")

@@ -26,7 +26,7 @@ BY_MODULE = {"datalog-gate": "datalog_gate.doors.cli.main", "pytest": "pytest"}
 """Programs that run from the copy if they are run as modules of it."""
 
 
-def test_there_are_the_recipes_of_a_contributor() -> None:
+def test_each_recipe_has_its_steps() -> None:
     kinds = {kind: sum(step["verb"] is not None for step in STEP.finditer(text)) for kind, text in RECIPES.items()}
     assert kinds == {
         "Add a policy": 2,
@@ -37,7 +37,7 @@ def test_there_are_the_recipes_of_a_contributor() -> None:
     }
 
 
-def test_each_line_that_a_recipe_points_at_is_there_once() -> None:
+def test_each_anchor_of_a_recipe_is_unique() -> None:
     counts = {}
     for step in STEP.finditer(TEXT):
         if step["anchor"]:

@@ -14,7 +14,7 @@ from tests.expressions import unknown_of
 
 
 def read(kind: str, properties: dict[str, Any], *keys: object) -> object:
-    """What `get_attr` with the keys gives of a resource `r` of the type."""
+    """The value of `get_attr` with the keys for a resource `r` of the type."""
     resources = {
         "net": {"type": "OS::Neutron::Net"},
         "r": {"type": kind, "properties": properties},
@@ -65,7 +65,7 @@ ROUTE = {"destination": "0.0.0.0/0", "nexthop": "10.0.0.1"}
         ),
     ],
 )
-def test_an_echo_is_what_the_template_says(
+def test_an_attribute_that_repeats_a_property_has_its_value(
     kind: str, properties: dict[str, Any], keys: list[object], expected: object
 ) -> None:
     assert read(kind, properties, *keys) == expected
@@ -92,18 +92,20 @@ def test_an_echo_is_what_the_template_says(
         ("OS::Neutron::FirewallRule", {"protocol": "any"}, ["protocol"]),
     ],
 )
-def test_what_a_service_decides_is_unknown(kind: str, properties: dict[str, Any], keys: list[object]) -> None:
+def test_an_attribute_that_a_service_decides_is_unknown(
+    kind: str, properties: dict[str, Any], keys: list[object]
+) -> None:
     names = ", ".join(str(key) if key != "0" else '"0"' for key in keys)
     assert read(kind, properties, *keys) == unknown_of(f"{{get_attr: [r, {names}]}} in s")
 
 
-def test_the_members_of_a_group_echo_too() -> None:
+def test_attributes_of_group_members_repeat_properties_too() -> None:
     group = {"count": 2, "resource_def": {"type": RULE, "properties": {"remote_ip_prefix": "10.%index%.0.0/16"}}}
     expected = ["10.0.0.0/16", "10.1.0.0/16"]
     assert read("OS::Heat::ResourceGroup", group, "remote_ip_prefix") == expected
     assert read("OS::Heat::ResourceGroup", group, "resource.1.remote_ip_prefix") == expected[1]
 
 
-def test_a_scaling_group_has_the_size_that_it_is_created_with() -> None:
+def test_the_current_size_of_a_scaling_group_is_its_initial_size() -> None:
     group = {"min_size": 1, "max_size": 3, "desired_capacity": 2, "resource": {"type": "OS::Heat::RandomString"}}
     assert read("OS::Heat::AutoScalingGroup", group, "current_size") == 2

@@ -66,7 +66,7 @@ GROUP = (
 )
 
 
-def test_the_text_of_a_finding_says_why_what_to_do_and_what_else_was_looked_at() -> None:
+def test_the_text_of_a_finding_has_reasons_hint_and_clean_policies() -> None:
     quiet = '@deny("quiet", "q")\nquiet(s) :- heat:resource(id=s), os:nova:server(_id=s, flavor="huge").\n'
     decision = judge(SSH + quiet, GROUP)
     assert (
@@ -92,7 +92,7 @@ CHAIN = "to(x, y) :- e(x, y).\nto(x, y) :- to(x, z), e(z, y).\n" + "".join(f"e({
 
 
 WHYS = {
-    "lists and what is not there": (
+    "lists and absent rows": (
         policy(
             'os:nova:server(_id=s, flavor=f), f in ["tiny", "huge"], not named(s), not (f in ["a"])',
             "named(s) :- os:nova:server(_id=s, name=n), n != null.\n",
@@ -123,7 +123,7 @@ why   os:nova:server(s/web, ...)                                                
 why   count of 7 values = 7: s/s0, s/s1, s/s2, s/s3, s/s4, ...   m.dl:2
       sum of 1 value = 0: 0                                      m.dl:2
       7 > 6, 7 + 1 = 8, 8 > 0                                    m.dl:2"""),
-    "a row that is met again": (
+    "a repeated row": (
         policy("a(s), b(s)", "a(s) :- c(s).\nb(s) :- c(s).\nc(s) :- os:nova:server(_id=s).\n"),
         HEAD + server(),
         """\
@@ -150,13 +150,13 @@ why   to(0, 60)                         m.dl:4
           e(58, 59)                     m.dl:63
         e(59, 60)                       m.dl:64
       y = 60                            m.dl:2"""),
-    "what is not known yet": (
+    "an unknown": (
         policy('os:nova:server(_id=s, flavor=f), f = "huge"'),
         HEAD.replace("resources", "parameters: {f: {type: string}}\nresources") + server(flavor="{get_param: f}"),
         """\
 why   os:nova:server(s/web, flavor=?({get_param: f} in s), ...)   <template>:4
       ?({get_param: f} in s) = huge                               m.dl:2"""),
-    "aggregates over what may not be there": (
+    "aggregates over uncertain rows": (
         policy(
             "n = count{ s : os:nova:server(_id=s) }, "
             "m = max{ f, s : os:nova:server(_id=s, flavor=f), is_string(f) }, n + 1 > 3",
@@ -192,12 +192,12 @@ why   os:nova:server(s/web, flavor=tiny, ...)                                   
 
 
 @pytest.mark.parametrize("what", WHYS)
-def test_a_finding_is_explained_by(what: str) -> None:
+def test_a_finding_is_explained(what: str) -> None:
     rules, template, expected = WHYS[what]
     assert whys(rules, template) == [expected.rstrip()]
 
 
-def test_leaves_are_where_the_value_was_written_and_rows_of_the_cloud_where_they_were_read(tmp_path: Path) -> None:
+def test_leaves_have_the_places_of_values_and_of_inventory_rows(tmp_path: Path) -> None:
     files = {
         "m.dl": policy("os:nova:server(_id=s, flavor=f), nova:tags(_, f)"),
         "web.yaml": HEAD + "  one: {type: nested.yaml}\n  two: {type: nested.yaml, properties: {f: big}}\n",
@@ -224,7 +224,7 @@ WIDE = policy(
 )
 
 
-def test_no_explanation_is_longer_than_two_kilobytes_and_says_what_it_leaves_out() -> None:
+def test_an_explanation_has_at_most_two_kilobytes_and_counts_the_rest() -> None:
     decision = judge(WIDE, HEAD + server())
     lines = decision.explanation.why(decision.violations[0])
     text = "\n".join(format_lines(lines))
@@ -239,7 +239,7 @@ def test_no_explanation_is_longer_than_two_kilobytes_and_says_what_it_leaves_out
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", ["archive", "bastion", "staging", "wiki", "crowd", "edge_portal"])
-def test_what_the_other_engine_finds_is_explained_byte_for_byte_alike(stack: str) -> None:
+def test_both_engines_give_the_same_explanations(stack: str) -> None:
     pytest.importorskip("pyDatalog")
     rules = dg.load_rules(DOCS.parent / "rules")
     read = dg.read_stack(DOCS.parent / "fixtures" / "stacks" / stack / "template.yaml")
@@ -278,14 +278,14 @@ e(s) :- os:nova:server(_id=s, flavor=f), is_string(f), int(f, n), n > 2.
         ("m:e", [...], [("int('tiny'): the text is not a number", 7)]),
     ],
 )  # fmt: skip
-def test_of_a_row_that_is_not_there_each_rule_says_where_it_fails(
+def test_why_not_shows_where_each_rule_fails(
     relation: str, row: Sequence[object], expected: list[tuple[str, int]]
 ) -> None:
     lines = judge(QUESTION, HEAD + server()).explanation.why_not(relation, row)
     assert [(line.text, line.place and line.place.line) for line in lines] == expected
 
 
-def test_only_of_a_relation_that_rules_derive_it_is_asked_why_not_and_by_whole_rows() -> None:
+def test_why_not_takes_whole_rows_of_derived_relations() -> None:
     explanation = judge(QUESTION, HEAD + server()).explanation
     with pytest.raises(KeyError):
         explanation.why_not("os:nova:server", [...])
@@ -411,7 +411,7 @@ CAREFUL_FIXES = {
 
 
 @pytest.mark.parametrize("what", CAREFUL_FIXES)
-def test_a_fix_tightens_and_never_leaves_the_sight_of_the_rule(what: str) -> None:
+def test_a_fix_never_avoids_the_rule(what: str) -> None:
     rules, template, expected = CAREFUL_FIXES[what]
     assert fixes(rules, HEAD + template)[:1] == [expected]
 
@@ -429,13 +429,13 @@ GRANTED = policy(
         (set(), [None]),
     ],
 )
-def test_a_missing_grant_is_a_fix_where_the_service_is_the_callers(
+def test_a_missing_grant_is_a_fix_if_the_caller_may_use_the_service(
     services: set[str], expected: list[str | None]
 ) -> None:
     assert fixes(GRANTED, HEAD + server(), services=frozenset(services)) == expected
 
 
-def test_a_hidden_value_is_neither_compared_aloud_nor_replaced() -> None:
+def test_a_hidden_value_is_neither_shown_nor_replaced() -> None:
     template = HEAD.replace("resources", "parameters: {f: {type: string, hidden: true, default: tiny}}\nresources")
     rules = policy('os:nova:server(_id=s, flavor=f), f != "huge", is_string(f), len(f, n), n < 9')
     expected = """\
@@ -445,7 +445,7 @@ why   os:nova:server(s/web, flavor=***, ...)                  <template>:2
             fixes(rules, template + server(flavor="{get_param: f}"))) == ([expected], [None])  # fmt: skip
 
 
-def test_json_has_the_steps_and_what_was_looked_at_only_if_it_is_asked(
+def test_json_has_reasons_only_with_explain(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

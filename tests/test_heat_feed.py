@@ -119,7 +119,7 @@ def requests(cloud: Cloud) -> list[str]:
 
 
 @pytest.mark.usefixtures("cloud")
-def test_every_stack_of_all_projects_is_read_as_heat_holds_it_now() -> None:
+def test_every_stack_of_all_projects_is_read() -> None:
     web, db = (item for item in scan() if isinstance(item, StackEntry))
     assert [(entry.root, entry.name, entry.project, entry.updated) for entry in (web, db)] == [
         ("6a", "web", "p1", "2027-03-01T09:00:00Z"),
@@ -134,7 +134,7 @@ def test_every_stack_of_all_projects_is_read_as_heat_holds_it_now() -> None:
     assert (values, networks) == ({("of.tier", "front")}, [{"$resource": "web/net"}] * 2)
 
 
-def test_a_stack_of_which_the_list_says_the_same_is_not_read_again(cloud: Cloud) -> None:
+def test_a_stack_with_the_same_list_entry_is_not_read_again(cloud: Cloud) -> None:
     known = listings(scan())
     requests(cloud)
     assert scan(known) == [Unchanged("6a"), Unchanged("8c")]
@@ -145,8 +145,8 @@ def test_a_stack_of_which_the_list_says_the_same_is_not_read_again(cloud: Cloud)
 
 
 @pytest.mark.parametrize("parent", ["6a", "gone"])
-def test_a_nested_stack_that_its_parent_has_left_is_a_stack_of_its_own(cloud: Cloud, parent: str) -> None:
-    """As Heat leaves it where the resource that held it has the deletion policy Retain."""
+def test_a_nested_stack_without_its_resource_is_a_root(cloud: Cloud, parent: str) -> None:
+    """Heat leaves such a stack if its resource has the deletion policy Retain."""
     left, inner = row("9d", "web-old-y", "p1", parent=parent), row("9e", "web-old-y-n", "p1", parent="9d")
     give_list(cloud, *ROWS[:2], left, inner, ROWS[2])
     give_stack(cloud, "p1", "web-old-y", "9d", template=SMALL)
@@ -159,7 +159,7 @@ def test_a_nested_stack_that_its_parent_has_left_is_a_stack_of_its_own(cloud: Cl
     assert scan(listings(first)) == [Unchanged(root) for root in roots]
 
 
-def test_a_stack_that_its_parent_has_left_is_read_again_if_it_can_not_be_read(cloud: Cloud) -> None:
+def test_a_root_without_its_resource_is_read_again_if_it_can_not_be_read(cloud: Cloud) -> None:
     give_list(cloud, *ROWS[:2], row("9d", "web-old-y", "p1", parent="6a"), ROWS[2])
     cloud.give("GET /v1/p1/stacks/web-old-y/9d/template", {}, 403)
     first = scan()
@@ -170,7 +170,7 @@ def test_a_stack_that_its_parent_has_left_is_read_again_if_it_can_not_be_read(cl
 
 
 @pytest.mark.parametrize("change", [{"stack_status": "UPDATE_IN_PROGRESS"}, {"updated_time": "2027-03-01T11:59:30Z"}])
-def test_a_stack_that_changes_now_is_read_again_next_time(cloud: Cloud, change: dict[str, object]) -> None:
+def test_a_stack_that_is_changing_is_read_again(cloud: Cloud, change: dict[str, object]) -> None:
     give_list(cloud, ROWS[0], {**ROWS[1], **change}, ROWS[2])
     assert listings(scan())["6a"] is None
 
@@ -182,7 +182,7 @@ def test_only_stacks_updated_since_a_time_are_read(cloud: Cloud) -> None:
     assert not [request for request in requests(cloud) if "/db/" in request]
 
 
-def test_the_right_to_list_all_stacks_is_named(cloud: Cloud) -> None:
+def test_the_error_names_the_right_to_list_all_stacks(cloud: Cloud) -> None:
     cloud.give(PAGE, {}, 403)
     with pytest.raises(InputError) as error:
         scan()
@@ -192,7 +192,7 @@ def test_the_right_to_list_all_stacks_is_named(cloud: Cloud) -> None:
     )
 
 
-def test_the_stacks_of_the_own_project_take_no_such_right(cloud: Cloud) -> None:
+def test_the_stacks_of_one_project_need_no_special_right(cloud: Cloud) -> None:
     own = [{name: value for name, value in row("8c", "db", "").items() if name != "project"}]
     cloud.give(PAGE.replace("&global_tenant=True", ""), {"stacks": own})
     give_stack(cloud, "p", "db", "8c", template=SMALL)
@@ -218,7 +218,7 @@ def test_a_stack_that_cannot_be_read_is_unread_and_the_others_are_read(cloud: Cl
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_heat_that_gives_no_answers_for_a_minute_is_waited_for(cloud: Cloud, status: int) -> None:
+def test_the_feed_waits_for_a_heat_that_is_down_for_a_minute(cloud: Cloud, status: int) -> None:
     whole = scan()
     broken = [PROBE, PAGE, "GET /v1/p1/stacks/web/6a/template"]
     before = {request: cloud.answers[request] for request in broken}
@@ -235,7 +235,7 @@ def test_a_heat_that_gives_no_answers_for_a_minute_is_waited_for(cloud: Cloud, s
     assert waited == [1, 2, 4, 8, 15, 15, 15, 15]
 
 
-def test_a_heat_that_never_answers_ends_the_feed_and_nothing_counts_as_gone(cloud: Cloud) -> None:
+def test_a_heat_that_never_answers_ends_the_feed_incomplete(cloud: Cloud) -> None:
     cloud.answers = {name: answer for name, answer in cloud.answers.items() if "stacks?" not in name}
     for request in (PROBE, PAGE):
         cloud.give(request, {}, 500)

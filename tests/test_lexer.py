@@ -49,7 +49,7 @@ def test_a_text_has_these_tokens(text: str, expected: list[str]) -> None:
     assert all(text[token.start : token.end] == token.text for token in tokens)
 
 
-def test_comments_stand_beside_the_tokens() -> None:
+def test_comments_are_kept_apart_from_tokens() -> None:
     text = 'p /* a\n*/ "// b" # c \r\n/**/ // d'
     comments = Source(text, "f.dl").comments
     assert [comment.text for comment in comments] == ["/* a\n*/", "# c ", "/**/", "// d"]
@@ -69,7 +69,7 @@ VALUES: list[tuple[str, Value]] = [
 
 
 @pytest.mark.parametrize(("text", "value"), VALUES)
-def test_a_literal_writes_this_value(text: str, value: Value) -> None:
+def test_a_literal_has_this_value(text: str, value: Value) -> None:
     assert _value(Source(text, "f.dl")) == value
 
 
@@ -97,7 +97,7 @@ def test_a_literal_without_a_value_is_refused_with_its_part(
     assert refused.value.diagnostic == Diagnostic(code, message, Span("f.dl", 1, column, 1, end), suggestion)
 
 
-def test_places_count_the_lines_that_an_excerpt_counts() -> None:
+def test_places_have_the_line_numbers_of_excerpts() -> None:
     source = Source("a\r\n b\u2028c\n\nd /*\n*/ e", "f.dl")
     assert [source.span(token.start, token.end) for token in source.tokens] == [
         Span("f.dl", 1, 1, 1, 2),
@@ -107,11 +107,8 @@ def test_places_count_the_lines_that_an_excerpt_counts() -> None:
         Span("f.dl", 6, 4, 6, 5),
         Span("f.dl", 6, 5, 6, 5),
     ]
+    assert source.span(0, 5) == Span("f.dl", 1, 1, 2, 3)
     assert [source.at_margin(token) for token in source.tokens] == [True, False, True, True, False, False]
-
-
-def test_a_place_may_reach_over_lines() -> None:
-    assert Source("a\nbc\n", "f.dl").span(0, 4) == Span("f.dl", 1, 1, 2, 3)
 
 
 def _value(source: Source) -> Value:

@@ -83,7 +83,7 @@ def test_many_stacks_at_once_have_the_rows_and_errors_of_each_alone(case: Case) 
 
 @settings(max_examples=sample(400), deadline=None)
 @given(cases())
-def test_so_have_they_in_the_certain_and_possible_versions(case: Case) -> None:
+def test_many_stacks_at_once_agree_in_certain_and_possible_versions(case: Case) -> None:
     original, inputs, stacks = case
     unknown: dict[RelationRef, frozenset[int]] = {}
     for name, rows in ((name, rows) for facts_of in stacks.values() for name, rows in facts_of.items()):
@@ -98,7 +98,7 @@ def test_so_have_they_in_the_certain_and_possible_versions(case: Case) -> None:
 
 
 @pytest.mark.slow
-def test_the_fixtures_are_judged_at_once_as_each_alone() -> None:
+def test_the_fixtures_at_once_have_the_rows_of_each_alone() -> None:
     rules = dg.load_rules("rules")
     sets = {
         folder.name: flatten(dg.read_stack(folder), SHIPPED, {str(name) for name in rules.program.inputs})
@@ -119,12 +119,12 @@ def test_the_fixtures_are_judged_at_once_as_each_alone() -> None:
 
 
 def versions(factset: FactSet) -> Facts:
-    """The rows that are there for certain, and in the possible versions all rows."""
+    """The certain rows, and all rows in the possible versions."""
     certain = {name: [row for row in rows if row not in factset.maybe[name]] for name, rows in factset.rows.items()}
     return {**certain, **{possible_version(name): list(rows) for name, rows in factset.rows.items()}}
 
 
-def test_what_rests_on_a_stack_gets_its_root_and_nothing_else_does() -> None:
+def test_only_relations_that_depend_on_a_stack_get_its_root() -> None:
     text = """@deny("p", "{x}")
         p(x) :- heat:resource(id=x, name=n), not listed(n), few(m), m > 1, all:heat:stack(id=n), whole(k), k > 0.
         listed(n) :- nova:servers(name=n), n != null.
@@ -144,7 +144,7 @@ def test_what_rests_on_a_stack_gets_its_root_and_nothing_else_does() -> None:
     assert lifted.program.relations["heat:resource"].key == (ROOTS, "id")
 
 
-def test_a_rule_that_only_negates_what_stacks_fill_holds_for_each_root_of_its_own() -> None:
+def test_a_rule_that_only_negates_relations_of_stacks_is_evaluated_for_each_root() -> None:
     rule = ir.CheckedRule("p", (X,), (node(X), ir.Without((edge(X, None),), HERE)), HERE)
     original = program(ir.Stratum(("p",), (rule,), False))
     lifted = lift(original, {"edge"})

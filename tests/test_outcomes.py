@@ -25,8 +25,8 @@ NOW = 1_800_000_000.0
 ID = "6a"
 
 
-class Teller(Plugin):
-    """Record each outcome, then raise as often as it is configured."""
+class Reporter(Plugin):
+    """Record each outcome, and raise the first `raises` times."""
 
     def __init__(self, name: str, messages: list[str], raises: int = 0) -> None:
         self.name, self.messages, self.raises = name, messages, raises
@@ -38,7 +38,7 @@ class Teller(Plugin):
             raise UnavailableError("nobody there")
 
 
-class Deadly(Plugin):
+class Killer(Plugin):
     """Record the outcome, then kill the process."""
 
     def __init__(self, file: Path) -> None:
@@ -50,7 +50,7 @@ class Deadly(Plugin):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def taken(action: str = "create", stack_id: str = ID) -> Snapshot:
+def operation(action: str = "create", stack_id: str = ID) -> Snapshot:
     credentials = {"user_id": "u", "roles": ("member",)}
     return snapshot(
         action=action,
@@ -63,25 +63,25 @@ def taken(action: str = "create", stack_id: str = ID) -> Snapshot:
     )
 
 
-def kept(folder: Path, *plugins: str, picture: Snapshot | None = None) -> Outcomes:
+def add_pending(folder: Path, *plugins: str, picture: Snapshot | None = None) -> Outcomes:
     """The outcomes of one pending operation."""
     outcomes = Outcomes(str(folder / "journal"))
-    outcomes.add(picture or taken(), plugins, NOW)
+    outcomes.add(picture or operation(), plugins, NOW)
     return outcomes
 
 
-def says(outcome: Outcome | None) -> Callable[[Pending, float], Outcome | None]:
+def answering(outcome: Outcome | None) -> Callable[[Pending, float], Outcome | None]:
     return lambda *_: outcome
 
 
-def nobody(*_: object) -> Outcome | None:
-    raise AssertionError("what is known is not asked for")
+def unasked(*_: object) -> Outcome | None:
+    raise AssertionError("the outcome is known already")
 
 
-def test_an_operation_is_kept_whole_beside_the_claims_without_its_resources(tmp_path: Path) -> None:
+def test_a_pending_operation_is_stored_beside_the_claims(tmp_path: Path) -> None:
     Journal(str(tmp_path / "journal"))
-    outcomes = kept(tmp_path, "a", "b")
-    assert outcomes.pending() == (Pending(1, taken(), ("a", "b"), NOW),)
+    outcomes = add_pending(tmp_path, "a", "b")
+    assert outcomes.pending() == (Pending(1, operation(), ("a", "b"), NOW),)
     assert Outcomes(str(tmp_path / "journal")).pending(NOW) == outcomes.pending()
     assert Journal(str(tmp_path / "journal")).claims() == ()
 
@@ -97,99 +97,102 @@ def test_an_operation_is_kept_whole_beside_the_claims_without_its_resources(tmp_
         ("complete", "", 1.0, ["a: create unknown", "b: create unknown"]),
     ],
 )
-def test_each_plugin_hears_the_outcome_of_an_operation_once(
+def test_each_plugin_gets_the_outcome_of_an_operation_once(
     tmp_path: Path, outcome: Outcome | None, stack_id: str, after: float, messages: list[str]
 ) -> None:
-    outcomes, heard = kept(tmp_path, "a", "b", picture=taken(stack_id=stack_id)), list[str]()
-    plugins = {name: Teller(name, heard) for name in "bac"}
-    settled = tell(outcomes, plugins, says(outcome), NOW + after)
+    outcomes, reports = add_pending(tmp_path, "a", "b", picture=operation(stack_id=stack_id)), list[str]()
+    plugins = {name: Reporter(name, reports) for name in "bac"}
+    settled = tell(outcomes, plugins, answering(outcome), NOW + after)
     assert [entry.why.replace("was told that its create is ", "create ") for entry in settled] == [
         message.replace(": create failed", " was told that its create failed").replace(":", "") for message in messages
     ]
     assert [(entry.uuid, entry.stack, entry.done) for entry in settled] == [("d1", stack_id, "told")] * len(messages)
-    assert (heard, bool(outcomes.pending())) == (messages, not messages)
-    assert tell(outcomes, plugins, says(None), NOW + after) == []
+    assert (reports, bool(outcomes.pending())) == (messages, not messages)
+    assert tell(outcomes, plugins, answering(None), NOW + after) == []
 
 
-def test_only_a_plugin_that_raises_hears_the_outcome_again(tmp_path: Path) -> None:
-    outcomes, heard = kept(tmp_path, "a", "b"), list[str]()
-    plugins = {"a": Teller("a", heard, raises=2), "b": Teller("b", heard)}
+def test_only_a_plugin_that_raises_gets_the_outcome_again(tmp_path: Path) -> None:
+    outcomes, reports = add_pending(tmp_path, "a", "b"), list[str]()
+    plugins = {"a": Reporter("a", reports, raises=2), "b": Reporter("b", reports)}
     rounds = []
-    for at, ask_heat in ((0, says("failed")), (59, nobody), (60, nobody), (179, nobody), (180, nobody)):
+    for at, ask_heat in ((0, answering("failed")), (59, unasked), (60, unasked), (179, unasked), (180, unasked)):
         settled = tell(outcomes, plugins, ask_heat, NOW + at)
         rounds.append([(entry.done, entry.why) for entry in settled])
     failed = ("failed", "a was not told that its create failed: nobody there")
     reason = "was told that its create failed"
     assert rounds == [[("told", f"b {reason}"), failed], [], [failed], [], [("told", f"a {reason}")]]
-    assert (heard, outcomes.pending()) == (["b: create failed", *["a: create failed"] * 3], ())
+    assert (reports, outcomes.pending()) == (["b: create failed", *["a: create failed"] * 3], ())
 
 
 @pytest.mark.parametrize(
     ("enabled", "problem"),
     [(True, "nobody there"), pytest.param(False, "it is no longer enabled", marks=pytest.mark.slow)],
 )
-def test_a_plugin_that_always_raises_is_given_up_in_the_end(tmp_path: Path, enabled: bool, problem: str) -> None:
-    outcomes, heard = kept(tmp_path, "a"), list[str]()
-    plugins: dict[str, Plugin] = {"a": Teller("a", heard, raises=99)} if enabled else {}
+def test_the_attempts_for_a_plugin_that_always_raises_end(tmp_path: Path, enabled: bool, problem: str) -> None:
+    outcomes, reports = add_pending(tmp_path, "a"), list[str]()
+    plugins: dict[str, Plugin] = {"a": Reporter("a", reports, raises=99)} if enabled else {}
     at, times, last = NOW, list[float](), list[ReconcileResult]()
     while outcomes.pending():
-        if settled := tell(outcomes, plugins, says("complete"), at):
+        if settled := tell(outcomes, plugins, answering("complete"), at):
             times, last = [*times, at - NOW], settled
         at += 60.0
     assert times == [0, 60, 180, 420, 900, 1860, 3780, 7380, 10980, 14580]
     why = f"a was not told that its create is complete: {problem}; there are no more attempts"
-    assert (last, len(heard)) == ([ReconcileResult("d1", ID, "failed", why)], TRIES if enabled else 0)
+    assert (last, len(reports)) == ([ReconcileResult("d1", ID, "failed", why)], TRIES if enabled else 0)
 
 
-def test_a_plugin_that_is_broken_says_only_how(tmp_path: Path) -> None:
+def test_the_message_of_an_unexpected_exception_is_hidden(tmp_path: Path) -> None:
     class Broken(Plugin):
         def post(self, snapshot: Snapshot, outcome: Outcome) -> None:  # noqa: ARG002
             raise LookupError("a secret")
 
     why = "a was not told that its create is complete: it is broken (LookupError)"
-    assert tell(kept(tmp_path, "a"), {"a": Broken()}, says("complete"), NOW) == [
+    assert tell(add_pending(tmp_path, "a"), {"a": Broken()}, answering("complete"), NOW) == [
         ReconcileResult("d1", ID, "failed", why)
     ]
 
 
-def test_what_somebody_else_is_telling_is_left_to_him(tmp_path: Path) -> None:
-    outcomes, heard = kept(tmp_path, "a"), list[str]()
+def test_an_outcome_that_another_process_reports_is_skipped(tmp_path: Path) -> None:
+    outcomes, reports = add_pending(tmp_path, "a"), list[str]()
 
     def overtaken(pending: Pending, now: float) -> Outcome:
         assert outcomes.attempt(pending, "complete", now + 60)
         return "complete"
 
-    assert (tell(outcomes, {"a": Teller("a", heard)}, overtaken, NOW), heard) == ([], [])
-    tell(outcomes, {"a": Teller("a", heard)}, nobody, NOW + 60)
-    assert heard == ["a: create complete"]
+    assert (tell(outcomes, {"a": Reporter("a", reports)}, overtaken, NOW), reports) == ([], [])
+    tell(outcomes, {"a": Reporter("a", reports)}, unasked, NOW + 60)
+    assert reports == ["a: create complete"]
 
 
 def test_a_process_killed_after_a_report_reports_again(tmp_path: Path) -> None:
-    outcomes, file = kept(tmp_path, "a"), tmp_path / "said"
+    outcomes, file = add_pending(tmp_path, "a"), tmp_path / "reports"
     for at in (NOW, NOW + 60):
         process = multiprocessing.get_context("fork").Process(
-            target=tell, args=(outcomes, {"a": Deadly(file)}, says("complete"), at)
+            target=tell, args=(outcomes, {"a": Killer(file)}, answering("complete"), at)
         )
         process.start()
         process.join()
         assert (process.exitcode, len(outcomes.pending())) == (-signal.SIGKILL, 1)
-    heard = list[str]()
-    tell(outcomes, {"a": Teller("a", heard)}, nobody, NOW + 180)
-    assert (file.read_text(), heard, outcomes.pending()) == (
+    reports = list[str]()
+    tell(outcomes, {"a": Reporter("a", reports)}, unasked, NOW + 180)
+    assert (file.read_text(), reports, outcomes.pending()) == (
         "create complete\n" * 2, ["a: create complete"], (),
     )  # fmt: skip
 
 
-def test_a_process_that_is_killed_each_time_is_not_killed_for_ever(tmp_path: Path) -> None:
-    outcomes = kept(tmp_path, "a")
+def test_attempts_of_killed_processes_count(tmp_path: Path) -> None:
+    outcomes = add_pending(tmp_path, "a")
     for _ in range(TRIES - 1):
         [pending] = outcomes.pending()
         assert outcomes.attempt(pending, "complete", NOW)
-    [settled] = tell(outcomes, {"a": Teller("a", [], raises=1)}, nobody, NOW)
-    assert (settled.why.endswith("; there are no more attempts"), outcomes.pending()) == (True, ())
+    why = "a was not told that its create is complete: nobody there; there are no more attempts"
+    assert (tell(outcomes, {"a": Reporter("a", [], raises=1)}, unasked, NOW), outcomes.pending()) == (
+        [ReconcileResult("d1", ID, "failed", why)],
+        (),
+    )
 
 
-def test_a_file_that_is_no_journal_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "journal").write_text("no database" * 99)
     with pytest.raises(JournalError, match="journal: file is not a database"):
         Outcomes(str(tmp_path / "journal"))
@@ -197,7 +200,7 @@ def test_a_file_that_is_no_journal_is_an_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
-    """A Heat without Keystone, asked by its admin."""
+    """A Heat without Keystone, with admin credentials."""
     with without_keystone(monkeypatch, "admin") as server:
         yield server
 
@@ -205,8 +208,8 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 EVENTS = f"GET /v1/p/stacks/{ID}/events?sort_dir=asc&resource_type=OS%3A%3AHeat%3A%3AStack"
 
 
-def shows(cloud: Cloud, *events: str) -> None:
-    """The events of the stack, ``second ACTION_STATUS``, after one of a stack that it has as a resource."""
+def give_events(cloud: Cloud, *events: str) -> None:
+    """Script the events of the stack, ``second ACTION_STATUS``, after one of a nested stack."""
     stacks = [("7b", "0 CREATE_FAILED"), *((ID, event) for event in events)]
     rows = [(stack, *row.split()) for stack, row in stacks]
     cloud.give(EVENTS, {"events": [
@@ -241,18 +244,18 @@ def shows(cloud: Cloud, *events: str) -> None:
         ("suspend", ["11 SUSPEND_IN_PROGRESS", "13 SUSPEND_COMPLETE", "14 RESUME_IN_PROGRESS"], "complete"),
     ],
 )
-def test_what_became_of_an_operation_is_what_the_events_of_its_stack_tell(
+def test_the_outcome_of_an_operation_comes_from_the_events_of_its_stack(
     cloud: Cloud, action: str, events: list[str], outcome: Outcome | None
 ) -> None:
-    shows(cloud, *events)
-    assert find_outcome(Heat(), Pending(1, taken(action), ("a",), NOW + 10.9), NOW + 40) == outcome
+    give_events(cloud, *events)
+    assert find_outcome(Heat(), Pending(1, operation(action), ("a",), NOW + 10.9), NOW + 40) == outcome
 
 
-def test_an_event_in_the_second_in_which_an_operation_was_asked_for_may_be_of_the_one_before(cloud: Cloud) -> None:
-    ask = partial(find_outcome, Heat(), Pending(1, taken("update"), ("a",), NOW + 10.9))
-    shows(cloud, "10 UPDATE_IN_PROGRESS", "10 UPDATE_COMPLETE")
+def test_an_event_in_the_second_of_the_request_may_be_of_the_previous_operation(cloud: Cloud) -> None:
+    ask = partial(find_outcome, Heat(), Pending(1, operation("update"), ("a",), NOW + 10.9))
+    give_events(cloud, "10 UPDATE_IN_PROGRESS", "10 UPDATE_COMPLETE")
     assert [ask(NOW + at) for at in (70, 71)] == [None, "complete"]
-    shows(cloud, "10 UPDATE_COMPLETE", "11 UPDATE_IN_PROGRESS", "12 UPDATE_FAILED")
+    give_events(cloud, "10 UPDATE_COMPLETE", "11 UPDATE_IN_PROGRESS", "12 UPDATE_FAILED")
     assert [ask(NOW + at) for at in (70, 71)] == [None, "failed"]
 
 
@@ -261,6 +264,6 @@ def test_an_event_in_the_second_in_which_an_operation_was_asked_for_may_be_of_th
     [(404, {}), (403, {}), (200, {}), (200, {"events": [{}]}), (200, b"<html>"),
      (200, {"events": [{"physical_resource_id": ID, "event_time": "soon", "resource_status": "CREATE_COMPLETE"}]})],
 )  # fmt: skip
-def test_an_answer_that_tells_nothing_is_asked_for_again(cloud: Cloud, status: int, answer: object) -> None:
+def test_an_answer_without_events_leaves_the_outcome_open(cloud: Cloud, status: int, answer: object) -> None:
     cloud.give(EVENTS, answer, status)
-    assert find_outcome(Heat(), Pending(1, taken(), ("a",), NOW), NOW + 40) is None
+    assert find_outcome(Heat(), Pending(1, operation(), ("a",), NOW), NOW + 40) is None

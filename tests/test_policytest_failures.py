@@ -14,6 +14,7 @@ import pytest
 from datalog_gate.policytest.suite import read_suite
 from tests.commands import write_files
 from tests.pages import assert_written
+from tests.test_policytest import FLAVOR
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "policytest"
@@ -66,10 +67,6 @@ def test_a_failure_is_shown_as_what_differs_and_why(name: str, tmp_path: Path) -
     assert_written(GOLDEN / f"{name}.txt", reports.replace(f"{tmp_path}/", "").replace(f"{ROOT}/", ""))
 
 
-RULES = """
-@deny("flavor", "{server} takes {flavor}")
-huge(server, flavor) :- os:nova:server(_id=server, flavor=flavor), flavor = "huge".
-"""
 MIXED = """
 cases:
   - name: ssh is refused
@@ -102,7 +99,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
-    return write_files(tmp_path, {"rules/flavor.dl": RULES, "rules/test.yaml": MIXED})
+    return write_files(tmp_path, {"rules/flavor.dl": FLAVOR, "rules/test.yaml": MIXED})
 
 
 def slowly(*values: object) -> Any:

@@ -25,7 +25,7 @@ def leaves(checked: ir.CheckedProgram, model: Model, relation: RelationRef, row:
     return [(leaf.relation, leaf.row) for leaf in find_support(Provenance(checked, model), relation, row).leaves]
 
 
-def test_a_derivation_rests_on_rows_of_earlier_rounds_only() -> None:
+def test_a_derivation_uses_rows_of_earlier_rounds_only() -> None:
     model = native.evaluate(CLOSURE, CYCLE)
     assert Provenance(CLOSURE, model).derive("reach", (1, 3)) == Derivation(
         STEP, {X: 1, Y: 3, Z: 2}, (("reach", (1, 2)), ("edge", (2, 3)))
@@ -44,7 +44,7 @@ def test_a_fact_has_no_derivation_and_is_its_own_leaf() -> None:
     assert leaves(CLOSURE, model, "edge", (1, 2)) == [("edge", (1, 2))]
 
 
-def test_the_rule_that_stands_first_and_the_least_row_are_chosen() -> None:
+def test_the_first_rule_and_the_least_row_are_chosen() -> None:
     second = ir.CheckedRule("p", (X,), (match("node", X),), place(9))
     first = ir.CheckedRule("p", (X,), (match("edge", X, None), match("edge", None, X)), place(3))
     checked = program(ir.Stratum(("p",), (second, first), False))
@@ -54,7 +54,7 @@ def test_the_rule_that_stands_first_and_the_least_row_are_chosen() -> None:
     )
 
 
-def test_the_last_rule_that_can_give_a_row_does_and_the_others_must_hold() -> None:
+def test_the_last_rule_that_can_derive_a_row_is_not_evaluated() -> None:
     counted = ir.Fold("count", (X,), (match("node", X),), Z, place(1))
     many = ir.CheckedRule("p", (Y, ir.Const("n")), (counted, ir.Compare("=", Y, Z, place(1))), place(1))
     edges = ir.CheckedRule("p", (Y, X), (match("edge", Y, None), match("edge", None, X)), place(2))
@@ -76,7 +76,7 @@ def test_the_last_rule_that_can_give_a_row_does_and_the_others_must_hold() -> No
     )
 
 
-def test_a_null_of_the_row_and_a_rule_in_error_are_seen_for_what_they_are() -> None:
+def test_a_null_in_the_row_matches_and_a_rule_in_error_derives_nothing() -> None:
     failing = ir.CheckedRule("p", (X,), (match("node", X), ir.Compare("<", X, ir.Const(1), place(3))), place(3))
     bad = ir.Stratum(("p",), (failing,), False)
     doubtful = ir.CheckedRule("q", (X,), (match("node", X), ir.Without((match("p", X),), place(4))), place(4))
@@ -86,7 +86,7 @@ def test_a_null_of_the_row_and_a_rule_in_error_are_seen_for_what_they_are() -> N
     assert Provenance(checked, model).derive("q", (None,)) == Derivation(sure, {X: None}, (("edge", (None, 2)),))
 
 
-def test_a_row_in_error_supports_nothing() -> None:
+def test_a_row_in_error_supports_no_other() -> None:
     failing = ir.CheckedRule("p", (X,), (match("node", X), ir.Compare("<", X, ir.Const(1), place(3))), place(3))
     doubtful = ir.CheckedRule(
         "r", (X,), (match("edge", X, ir.Const(None)), ir.Without((match("p", X),), place(4))), place(4)
@@ -100,7 +100,7 @@ def test_a_row_in_error_supports_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_a_finding_is_followed_to_the_rows_nearest_to_it() -> None:
+def test_a_finding_has_only_the_nearest_rows_as_leaves() -> None:
     checked = program(ir.Stratum(("reach",), (STEP, BASE), True))
     model = native.evaluate(checked, {"node": [], "edge": [(at, at + 1) for at in range(1000)]})
     assert leaves(checked, model, "reach", (0, 1000)) == [("edge", (at, at + 1)) for at in range(1000 - FOLLOWED, 1000)]
@@ -109,7 +109,7 @@ def test_a_finding_is_followed_to_the_rows_nearest_to_it() -> None:
 @pytest.mark.slow
 @settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 @given(programs(), facts())
-def test_every_derived_row_rests_on_rows_and_never_on_itself(checked: ir.CheckedProgram, given_facts: Facts) -> None:
+def test_every_derived_row_has_a_derivation_without_circles(checked: ir.CheckedProgram, given_facts: Facts) -> None:
     model = native.evaluate(checked, given_facts)
     provenance = Provenance(checked, model)
     grounded: set[tuple[RelationRef, Row]] = {(name, row) for name in checked.inputs for row in model.rows(name)}

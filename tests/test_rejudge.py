@@ -106,7 +106,6 @@ def test_drift_is_found_the_same_in_stored_facts_as_in_stacks(store: ScanStore, 
     assert found == Counter(finding["policy"] for finding in expected)
 
 
-STARTS = 'starts_with(flavor, "huge")'
 UNKNOWN = StackDefinition(
     {
         "heat_template_version": "2018-08-31",

@@ -29,7 +29,7 @@ resources:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with rules, and a log of a denied, an allowed, an unreadable and an exempt creation."""
     monkeypatch.chdir(tmp_path)
     Path("rules").mkdir()
@@ -49,8 +49,8 @@ def ids() -> list[str]:
     return [record["id"] for record in records if record["kind"] == "decision"]
 
 
-def test_an_update_is_decided_once_more_by_what_the_stack_was(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    point = point_at(NOW, rules=str(place / "rules"), decision_log="updates.jsonl")
+def test_replay_judges_an_update_against_the_older_state(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    point = point_at(NOW, rules=str(folder / "rules"), decision_log="updates.jsonl")
     new = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "S3CRET"})
     old = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "other", "gone": "x"})
     answer = point.judge(Operation("api", "update", "web", "p1", lambda: new, MEMBER, against=lambda: old))
@@ -60,8 +60,8 @@ def test_an_update_is_decided_once_more_by_what_the_stack_was(place: Path, capsy
     assert "preexisting[flavor] web takes huge" in run(capsys, "explain", answer.id, "--log", "updates.jsonl")[1]
 
 
-@pytest.mark.usefixtures("place")
-def test_a_log_of_another_version_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_logs_of_other_versions_are_read(capsys: pytest.CaptureFixture[str]) -> None:
     """Older records have no version, later ones keys and kinds that this package does not know."""
     before = run(capsys, "replay", "log.jsonl", "--rules", "rules")
     log = Path("log.jsonl")
@@ -77,8 +77,8 @@ def test_a_log_of_another_version_is_read(capsys: pytest.CaptureFixture[str]) ->
         assert run(capsys, "replay", "log.jsonl", "--rules", "rules") == before
 
 
-@pytest.mark.usefixtures("place")
-def test_a_decision_is_explained_by_its_log_alone(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_explain_needs_only_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     denied = ids()[0]
     assert run(capsys, "explain", denied[:8], "--log", "log.jsonl") == (0, f"""\
 2027-03-01T12:00:00+00:00 {denied[:6]} create of web by u1 of p1 at door api: denied
@@ -93,7 +93,7 @@ hidden, and not in the log: key
 """, "")  # fmt: skip
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("folder")
 def test_explain_shows_operations_without_a_decision_as_logged(capsys: pytest.CaptureFixture[str]) -> None:
     unread = ids()[2]
     message = "<template>:2:1: this is not YAML: while parsing a flow node, did not find expected node content"
@@ -102,8 +102,8 @@ def test_explain_shows_operations_without_a_decision_as_logged(capsys: pytest.Ca
     assert run(capsys, "explain", unread, "--log", "log.jsonl") == (0, head, "")
 
 
-@pytest.mark.usefixtures("place")
-def test_an_explanation_in_json_has_the_record_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_explain_prints_the_record_and_its_reasons_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     denied = ids()[0]
     code, out, err = run(capsys, "explain", denied, "--log", "log.jsonl", "--format", "json")
     record = json.loads(out)
@@ -114,7 +114,7 @@ def test_an_explanation_in_json_has_the_record_and_why(capsys: pytest.CaptureFix
     ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("folder")
 def test_explain_warns_of_changed_rules(capsys: pytest.CaptureFixture[str]) -> None:
     Path("rules/m.dl").write_text(RULES.replace('"huge", ', ""))
     code, out, err = run(capsys, "explain", ids()[0], "--log", "log.jsonl")
@@ -133,17 +133,15 @@ def test_explain_warns_of_changed_rules(capsys: pytest.CaptureFixture[str]) -> N
         ("a", "none.jsonl", "error[unreadable] none.jsonl can't be read: No such file or directory\n"),
     ],
 )  # fmt: skip
-@pytest.mark.usefixtures("place")
-def test_a_decision_that_no_log_holds_is_bad_input(
+@pytest.mark.usefixtures("folder")
+def test_an_unknown_decision_or_log_is_bad_input(
     capsys: pytest.CaptureFixture[str], decision: str, log: str, message: str
 ) -> None:
     assert run(capsys, "explain", decision, "--log", log) == (3, "", message)
 
 
-@pytest.mark.usefixtures("place")
-def test_the_log_may_be_named_by_the_environment(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("folder")
+def test_the_environment_may_name_the_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATALOG_GATE_LOG", "log.jsonl")
     assert run(capsys, "explain", ids()[0]) == run(capsys, "explain", ids()[0], "--log", "log.jsonl")
     monkeypatch.delenv("DATALOG_GATE_LOG")
@@ -151,8 +149,8 @@ def test_the_log_may_be_named_by_the_environment(
     assert run(capsys, "explain", "abc") == (64, "", message)
 
 
-@pytest.mark.usefixtures("place")
-def test_an_id_that_two_decisions_begin_with_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_an_ambiguous_id_lists_its_decisions(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Path("log.jsonl").read_text()
     record = next(line for line in lines.splitlines() if '"verdict": "denied"' in line)
     Path("log.jsonl").write_text(
@@ -162,14 +160,14 @@ def test_an_id_that_two_decisions_begin_with_names_them(capsys: pytest.CaptureFi
     assert run(capsys, "explain", "ab", "--log", "log.jsonl") == (3, "", message)
 
 
-@pytest.mark.usefixtures("place")
-def test_the_same_rules_give_the_same_decisions(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_the_same_rules_replay_to_the_same_decisions(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "replay", "log.jsonl") == (0, "2 the same, 0 others, 0 that can't be decided\n", "")
     assert run(capsys, "replay", "log.jsonl", "--format", "json") == (0, "", "")
 
 
-@pytest.mark.usefixtures("place")
-def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_replay_shows_the_decisions_that_other_rules_change(capsys: pytest.CaptureFixture[str]) -> None:
     Path("rules/m.dl").write_text(RULES.replace('["huge", "vast"]', '["vast", "tiny"]'))
     first, second = (decision[:6] for decision in ids()[:2])
     head = "2027-03-01T12:00:00+00:00"
@@ -178,9 +176,9 @@ def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.Captu
 {head} {first} create of web by u1 of p1 at door api: denied: was deny, now allow; {hidden}
   -flavor: web takes huge
 {head} {second} create of db by u1 of p1 at door api: allowed: was allow, now deny; {hidden}
-  +flavor: db takes tiny
+  +flavor: web takes tiny
 0 the same, 2 others, 0 that can't be decided
-""".replace("db takes", "web takes"), "")  # fmt: skip
+""", "")  # fmt: skip
     code, out, _ = run(capsys, "replay", "log.jsonl", "--format", "json")
     records: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
     assert (code, records[0]) == (1, {
@@ -196,7 +194,7 @@ def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.Captu
         ('{"schema": "datalog-gate/log/1"}', "the line is not a record of datalog-gate/log/1"),
     ],
 )
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("folder")
 def test_a_broken_line_is_reported_and_the_others_are_read(
     capsys: pytest.CaptureFixture[str], line: str, problem: str
 ) -> None:
@@ -210,8 +208,8 @@ def test_a_broken_line_is_reported_and_the_others_are_read(
     assert run(capsys, "explain", before[1].split()[1], "--log", "log.jsonl") == before
 
 
-@pytest.mark.usefixtures("place")
-def test_another_mode_tells_what_it_would_stop_and_what_could_not_be_judged(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_replay_shows_what_another_mode_stops_and_can_not_judge(capsys: pytest.CaptureFixture[str]) -> None:
     denied, _, unread = (decision[:6] for decision in ids()[:3])
     head, by = "2027-03-01T12:00:00+00:00", "by u1 of p1 at door api"
     why = "this is not YAML: while parsing a flow node, did not find expected node content"

@@ -37,7 +37,7 @@ service_option = edge.file={folder}/edge
 service_option = night.file={folder}/night
 service_journal = {folder}/journal
 """
-EVERY = {"60": 60.0, "1.5": 1.5, "60s": 60.0, "5m": 300.0, "1h": 3600.0}
+INTERVALS = {"60": 60.0, "1.5": 1.5, "60s": 60.0, "5m": 300.0, "1h": 3600.0}
 STACK = "GET /v1/p/stacks/1b1b?resolve_outputs=False"
 
 
@@ -55,7 +55,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         yield server
 
 
-def claimed(conf: Path, *uuids: str) -> Journal:
+def interrupt(conf: Path, *uuids: str) -> Journal:
     """A journal with interrupted claims from half a day ago."""
     journal = Journal(str(conf.parent / "journal"))
     for uuid in uuids:
@@ -65,7 +65,7 @@ def claimed(conf: Path, *uuids: str) -> Journal:
 
 def reserve(conf: Path) -> None:
     """Make a journal with a claim `u` that is reserved."""
-    journal = claimed(conf, "u")
+    journal = interrupt(conf, "u")
     leased = journal.lease("u", time.time(), 9.0)
     assert leased is not None
     journal.move(leased, "reserved", time.time())
@@ -100,7 +100,7 @@ RELEASING = replace(CLAIM, state="releasing", problem="nobody there")
         (replace(CLAIM, state="intent"), 3600, "intent for 60 min", "", [f"alarm {UNSETTLED}"], 1),
     ],
 )
-def test_a_claim_is_shown_with_its_age_and_what_is_wrong(
+def test_a_claim_is_shown_with_its_age_and_problem(
     claim: Claim, after: float, state: str, end: str, more: list[str], alarms: int
 ) -> None:
     assert list(format_claims((claim,), NOW + after, "text")) == [
@@ -110,7 +110,7 @@ def test_a_claim_is_shown_with_its_age_and_what_is_wrong(
     ]
 
 
-def test_the_claims_are_shown_as_json() -> None:
+def test_claims_are_shown_as_json() -> None:
     claim = replace(RELEASING, why="it was deleted", attempts=7)
     [line] = format_claims((claim,), NOW + 3600, "json")
     assert json.loads(line) == {
@@ -137,9 +137,9 @@ def test_the_claims_are_shown_as_json() -> None:
 
 
 def test_status_exits_with_1_if_a_person_has_to_look(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    claimed(conf)
+    interrupt(conf)
     assert run(capsys, "services", "status", "--heat-conf", conf) == (0, "0 claims, 0 to look at\n", "")
-    claimed(conf, "u")
+    interrupt(conf, "u")
     code, out, _ = run(capsys, "services", "status", "--heat-conf", conf)
     assert (code, out.splitlines()[-1]) == (1, "1 claim, 1 to look at")
 
@@ -154,10 +154,8 @@ def test_before_the_first_grant_there_are_no_claims(
     assert not (conf.parent / "journal").exists()
 
 
-def test_reconcile_settles_once_and_says_what_was_done(
-    conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
-) -> None:
-    journal = claimed(conf, "u")
+def test_reconcile_settles_a_claim_once(conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = interrupt(conf, "u")
     broken = "it was interrupted while its service was being asked"
     assert run(capsys, "services", "reconcile", "--heat-conf", conf) == (
         0,
@@ -169,7 +167,7 @@ def test_reconcile_settles_once_and_says_what_was_done(
     assert [request for request, _ in cloud.requests if "/stacks" in request] == []
 
 
-def test_reconcile_believes_heat_and_exits_with_1_for_what_is_stuck(
+def test_reconcile_exits_with_1_for_a_stack_that_is_stuck(
     conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reserve(conf)
@@ -183,8 +181,8 @@ def test_reconcile_believes_heat_and_exits_with_1_for_what_is_stuck(
 
 
 @pytest.mark.usefixtures("cloud")
-def test_reconcile_goes_on_and_on_also_when_the_journal_can_not_be_read(conf: Path) -> None:
-    claimed(conf, "u")
+def test_reconcile_continues_if_the_journal_can_not_be_read(conf: Path) -> None:
+    interrupt(conf, "u")
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -200,8 +198,8 @@ def test_reconcile_goes_on_and_on_also_when_the_journal_can_not_be_read(conf: Pa
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cloud")
-def test_of_several_hosts_one_reconciles_and_the_others_wait_to_take_its_place(conf: Path) -> None:
-    claimed(conf, "u")
+def test_one_host_reconciles_and_the_others_wait(conf: Path) -> None:
+    interrupt(conf, "u")
     now = time.time()
     runs = [settle_claims(conf, 60.0, lambda _: None, lambda: now) for _ in range(3)]
     results = [next(run) for run in (*runs, runs[1], runs[0])]
@@ -213,7 +211,7 @@ def test_of_several_hosts_one_reconciles_and_the_others_wait_to_take_its_place(c
     assert [next(runs[1]), next(runs[0])] == [[], waiting]
 
 
-def test_a_member_is_told_that_he_may_not_reconcile(
+def test_reconcile_needs_more_rights_than_a_member_has(
     conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reserve(conf)
@@ -222,13 +220,11 @@ def test_a_member_is_told_that_he_may_not_reconcile(
     assert (code, out) == (1, f"failed: {REFUSED}\n")
 
 
-def test_the_services_that_are_enabled_are_listed(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_enabled_services_are_listed(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "services", "list", "--heat-conf", conf) == (0, "edge\nnight\n", "")
 
 
-def test_a_caller_sees_which_services_he_may_grant(
-    conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_caller_sees_the_services_of_its_roles(conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
     (conf.parent / "policy.yaml").write_text('"datalog_gate:grant:edge": "role:edge_user"\n')
     conf.write_text(conf.read_text() + f"[oslo_policy]\npolicy_file = {conf.parent}/policy.yaml\n")
     _, token, headers = cloud.answers["POST /v3/auth/tokens"]
@@ -246,7 +242,7 @@ def test_a_caller_sees_which_services_he_may_grant(
     assert answers == [(0, {"schema": SCHEMA, "services": names}) for names in ([], ["night"], ["edge", "night"])]
 
 
-def test_a_heat_without_keystone_knows_nobody(
+def test_a_heat_without_keystone_has_no_callers(
     conf: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OS_AUTH_TYPE", "none")
@@ -256,8 +252,8 @@ def test_a_heat_without_keystone_knows_nobody(
 
 
 def test_an_interval_is_given_in_seconds_minutes_or_hours() -> None:
-    intervals = [parse_options(["reconcile", "--every", text, "--heat-conf", "x"]).every for text in EVERY]
-    assert intervals == list(EVERY.values())
+    intervals = [parse_options(["reconcile", "--every", text, "--heat-conf", "x"]).every for text in INTERVALS]
+    assert intervals == list(INTERVALS.values())
 
 
 NO_JOURNAL = "services need the option store or service_journal, where their claims are kept"
@@ -277,7 +273,7 @@ NO_JOURNAL = "services need the option store or service_journal, where their cla
         ("reconcile", ["service_option = edge"], ": service_option edge is not NAME.KEY=VALUE"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_read_exits_with_3(
+def test_an_unusable_configuration_exits_with_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, options: list[str], message: str
 ) -> None:
     conf = tmp_path / "heat.conf"
@@ -301,8 +297,8 @@ def test_wrong_arguments_exit_with_64(arguments: str, capsys: pytest.CaptureFixt
     assert (error.value.code, capsys.readouterr().out) == (64, "")
 
 
-def awaiting(conf: Path, uuid: str = "u", setting: str = "file", **options: str) -> Request:
-    """A grant that the service of this configuration refused until it is approved."""
+def request_approval(conf: Path, uuid: str = "u", setting: str = "file", **options: str) -> Request:
+    """A grant that waits for approval, in the service of this configuration."""
     conf.write_text(f"[datalog_gate]\nservice_option = approval.{setting}={conf.parent}/approvals\n")
     request = asked("approval", uuid, "db", type="OS::Nova::Server", **options)
     with pytest.raises(RefusedError, match="awaiting approval"):
@@ -310,8 +306,8 @@ def awaiting(conf: Path, uuid: str = "u", setting: str = "file", **options: str)
     return request
 
 
-def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = awaiting(conf, reason="a demo\x1b[31m")
+def test_an_approved_request_leaves_the_list(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = request_approval(conf, reason="a demo\x1b[31m")
     code, out, err = run(capsys, "approval", "list", "--heat-conf", conf)
     asked_at = out.split()[1]
     listing = [
@@ -343,14 +339,14 @@ def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys:
 
 
 def test_a_request_in_a_store_of_the_service_is_listed(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    awaiting(conf, setting="store")
+    request_approval(conf, setting="store")
     code, out, err = run(capsys, "approval", "list", "--heat-conf", conf)
     assert (code, out.split()[0], err) == (0, "A-1", "")
 
 
 @pytest.mark.usefixtures("cloud")
-def test_who_answers_with_credentials_is_whom_keystone_names(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    awaiting(conf)
+def test_the_approver_with_credentials_is_the_user_of_keystone(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request_approval(conf)
     code, out, _ = run(capsys, "approval", "approve", "A-1", "--heat-conf", conf)
     assert (code, out.splitlines()[0].partition(": ")[2]) == (0, "approved by u (Keystone user u)")
     code, out, err = run(capsys, "approval", "approve", "A-1", "--why", "again", "--heat-conf", conf)
@@ -361,10 +357,8 @@ def test_who_answers_with_credentials_is_whom_keystone_names(conf: Path, capsys:
     )
 
 
-def test_who_answers_with_wrong_credentials_answers_nothing(
-    conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
-) -> None:
-    awaiting(conf)
+def test_wrong_credentials_approve_nothing(conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    request_approval(conf)
     cloud.give("POST /v3/auth/tokens", {"error": {"message": "wrong password"}}, 401)
     assert run(capsys, "approval", "approve", "A-1", "--heat-conf", conf)[0] == 3
     assert run(capsys, "approval", "list", "--heat-conf", conf)[1].endswith(
@@ -372,8 +366,8 @@ def test_who_answers_with_wrong_credentials_answers_nothing(
     )
 
 
-def test_a_request_is_refused_with_why(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = awaiting(conf)
+def test_a_request_is_refused_with_a_reason(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = request_approval(conf)
     code, out, _ = run(capsys, "approval", "refuse", "a-1", "--why", "too big", "--heat-conf", conf)
     assert (code, out.splitlines()[0].partition(": ")[2]) == (0, f"refused by {find_approver()}: too big")
     with pytest.raises(RefusedError) as error:
@@ -394,10 +388,10 @@ def test_a_request_is_refused_with_why(conf: Path, capsys: pytest.CaptureFixture
         ("[datalog_gate]\nservice_option = approval.file=DIR/heat.conf\n", "heat.conf: file is not a database"),
     ],
 )
-def test_what_can_not_be_answered_exits_with_3(
+def test_an_unknown_request_or_file_exits_with_3(
     conf: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
-    awaiting(conf)
+    request_approval(conf)
     conf.write_text(text.replace("DIR", str(conf.parent)))
     code, out, err = run(capsys, "approval", "approve", "A-9", "--heat-conf", conf)
     assert (code, out, err.replace(str(conf.parent), "DIR")) == (3, "", f"error[unreadable] {message}\n")
@@ -406,7 +400,7 @@ def test_what_can_not_be_answered_exits_with_3(
 @pytest.mark.parametrize(
     ("uid", "sudo", "expected"), [(0, "ann", "ann as root"), (0, "", "root"), (4242, "ann", "4242")]
 )
-def test_who_answers_is_whom_the_kernel_names(
+def test_the_approver_without_credentials_is_the_user_of_the_system(
     monkeypatch: pytest.MonkeyPatch, uid: int, sudo: str, expected: str
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: uid)

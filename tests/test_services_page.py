@@ -1,4 +1,4 @@
-"""docs/services.md: its settings and its sections of heat.conf load."""
+"""The settings and samples of heat.conf in docs/services.md load."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 def test_the_settings_are_those_of_the_services() -> None:
-    approvals = {name: default for name, default in approval.DEFAULTS.items() if name != "store"}  # the gate gives it
+    approvals = {name: default for name, default in approval.DEFAULTS.items() if name != "store"}  # the gate sets it
     assert {name: set(settings) for name, settings in SETTINGS.items()} == {
         "approval": set(approvals),
         "licence": {"file", *licence_pool.OWN},

@@ -40,11 +40,11 @@ def conf(tmp_path: Path) -> Path:
     return path
 
 
-def lines(folder: Path) -> list[str]:
+def export_lines(folder: Path) -> list[str]:
     return list(export_rows(Store(str(folder / "store"))))
 
 
-def test_a_store_is_checked_made_and_checked(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_is_checked_and_upgraded(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = f"sqlite:///{conf.parent}/store"
     nothing = f"{name}: nothing was granted yet\n"
     assert run(capsys, "store", "check", "--heat-conf", conf) == (0, nothing, "")
@@ -60,7 +60,7 @@ def test_a_store_is_checked_made_and_checked(conf: Path, capsys: pytest.CaptureF
     assert run(capsys, "store", "check", "--heat-conf", conf) == (1, needed, "")
 
 
-def test_claims_that_stayed_in_a_journal_are_a_finding_until_they_are_imported(
+def test_claims_in_an_old_journal_are_a_finding_until_they_are_imported(
     conf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = old_file(conf.parent, "journal")
@@ -75,7 +75,7 @@ def test_claims_that_stayed_in_a_journal_are_a_finding_until_they_are_imported(
     assert (code, len(out.splitlines())) == (0, 1)
 
 
-def test_files_of_version_0_1_are_imported_once_and_left_as_they_are(
+def test_files_of_version_0_1_are_imported_once_and_stay_unchanged(
     conf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [old_file(conf.parent, name) for name in ("journal", "approvals", "claims")]
@@ -93,9 +93,7 @@ def test_files_of_version_0_1_are_imported_once_and_left_as_they_are(
     assert [pending.plugins for pending in Outcomes(store).pending()] == [("licence", "teller"), ()]
 
 
-def test_an_export_is_lines_of_json_that_can_be_imported_again(
-    conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_export_can_be_imported(conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("journal", "approvals", "claims"):
         run(capsys, "store", "import", old_file(tmp_path, name), "--heat-conf", conf)
     code, out, err = run(capsys, "store", "export", "--heat-conf", conf)
@@ -108,12 +106,12 @@ def test_an_export_is_lines_of_json_that_can_be_imported_again(
     conf.write_text(f"[datalog_gate]\nservice_journal = {tmp_path}/other/store\n")
     for path in (tmp_path / "export", tmp_path / "store"):
         assert run(capsys, "store", "import", path, "--heat-conf", conf)[0] == 0
-    assert lines(tmp_path / "other") == out.splitlines()
+    assert export_lines(tmp_path / "other") == out.splitlines()
     (tmp_path / "export").write_text(out.replace('"0004"', '"0001"', 1))
     assert run(capsys, "store", "import", tmp_path / "export", "--heat-conf", conf)[0] == 0
 
 
-def test_requests_of_two_hosts_with_one_number_are_both_kept(
+def test_requests_of_two_hosts_with_one_number_are_renamed(
     conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     here = Approvals(str(tmp_path / "store"))
@@ -130,21 +128,21 @@ def test_requests_of_two_hosts_with_one_number_are_both_kept(
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, again, "")
 
 
-def test_what_the_store_holds_otherwise_is_not_imported_nor_anything_beside_it(
+def test_a_conflicting_row_stops_the_whole_import(
     conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = old_file(tmp_path, "journal")
     store = Journal(str(tmp_path / "store"))
     store.begin(request("u3", "b"), "", None, NOW, 9.0)
-    before = lines(tmp_path)
+    before = export_lines(tmp_path)
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (
         3, "", f"error[unreadable] {conf}: journal u3 is different in the store: nothing was imported\n",
     )  # fmt: skip
-    assert lines(tmp_path) == before
+    assert export_lines(tmp_path) == before
 
 
 HEAD = '{"schema": "datalog-gate/store/1", "revision": "0001"}\n'
-"""Of the revision before, whose rows are the same."""
+"""The head of an export of an older revision with the same rows."""
 
 
 @pytest.mark.parametrize(
@@ -160,7 +158,7 @@ HEAD = '{"schema": "datalog-gate/store/1", "revision": "0001"}\n'
         ("SQLite format 3\0 and nothing else", "DIR/file can't be read: file is not a database"),
     ],
 )
-def test_what_is_no_store_is_not_imported(
+def test_other_files_are_not_imported(
     conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, why: str
 ) -> None:
     (tmp_path / "file").write_text(text)
@@ -179,7 +177,7 @@ def test_what_is_no_store_is_not_imported(
         ("store = sqlite:///DIR/heat.conf", "heat.conf: file is not a database"),
     ],
 )  # fmt: skip
-def test_a_store_that_can_not_be_had_is_an_error_without_its_password(
+def test_the_error_of_an_unusable_store_hides_its_password(
     conf: Path, capsys: pytest.CaptureFixture[str], option: str, why: str
 ) -> None:
     conf.write_text(f"[datalog_gate]\n{option}\n".replace("DIR", str(conf.parent)))
@@ -187,7 +185,7 @@ def test_a_store_that_can_not_be_had_is_an_error_without_its_password(
     assert (code, out, "hush" in err, err.splitlines()[-1]) == (3, "", False, f"error[unreadable] {conf}: {why}")
 
 
-def test_what_the_server_keeps_is_exported_and_imported(tmp_path: Path) -> None:
+def test_tables_of_the_server_are_exported_and_imported(tmp_path: Path) -> None:
     here, there, other = (Store(str(tmp_path / name)) for name in ("here", "there", "other"))
     for store, who in ((here, "ann"), (there, "bob")):
         records = ApiRecords(f"sqlite:///{store.name.partition('///')[2]}", 90, clock=lambda: NOW)

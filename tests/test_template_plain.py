@@ -14,7 +14,7 @@ from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import ELSEWHERE, Data
 
 MAPPED = {"resource_registry": {"Nobody::Uses": "OS::Heat::None"}}
-"""An environment that changes nothing, but that a type may be mapped: then no resource is simple."""
+"""An environment that maps an unused type. With mappings no resource counts as simple."""
 NAMES = ("a", "b", "c")
 REFERENCES = st.sampled_from([{"get_resource": name} for name in (*NAMES, *NAMES, "missing")])
 FUNCTIONS = st.sampled_from(
@@ -60,13 +60,13 @@ def outcome(template: Mapping[str, Data], mapped: bool) -> object:
 
 SERVER: dict[str, Data] = {"type": "OS::Nova::Server", "properties": {"name": "x"}}
 BOTH: dict[str, Data] = {"name": {"get_resource": "a"}, "size": {"get_attr": ["a", "first_address"]}}
-"""What needs a resource in two ways says the first."""
+"""A resource that needs another in two ways has the first one as the reason."""
 
 
 @example("2016-10-14", [(SERVER, {}), ({**SERVER, "properties": BOTH}, {}), (SERVER, {})])
 @example("2016-10-14", [(SERVER, {}), ({**SERVER, "properties": dict([*BOTH.items()][::-1])}, {}), (SERVER, {})])
 @given(st.sampled_from(["2016-10-14", "2021-04-16"]), st.lists(st.tuples(RESOURCES, KEYS), min_size=3, max_size=3))
-def test_a_simple_resource_is_read_as_any_other(
+def test_the_fast_path_reads_a_resource_as_the_general_one(
     version: str, resources: list[tuple[dict[str, Data], dict[str, Data]]]
 ) -> None:
     named = {name: definition | more for name, (definition, more) in zip(NAMES, resources, strict=True)}

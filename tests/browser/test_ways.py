@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.server.pages.views import VIEWS
 from tests.browser.site import STACKS, Site
-from tests.heat.doors.grant_heat import grant
+from tests.heat.doors.grant_heat import APPROVAL_RULES, grant
 from tests.heat.doors.rig import running, wait
 from tests.heat.doors.templates import string
 from tests.heat.doors.templates import template as stack_template
@@ -23,10 +23,6 @@ from tests.sources import ROOT
 from tests.test_server import TOKEN
 from tests.test_server_pages import RULE, make_pages
 
-UNLOCKED = """\
-@unlock("approval") asked(grant) :- gate:grant(id=grant, service="approval").
-@deny("long", "{string} is long") long(string) :- os:heat:random_string(_id=string, length=length), length > 64.
-"""
 PICTURE = DOCS / "pictures" / "office_vpn.png"
 
 
@@ -51,7 +47,7 @@ def test_a_denied_stack_leads_to_the_line_to_change(page: Any, site: Site) -> No
 
 
 def test_a_stack_of_a_real_heat_goes_on_once_its_request_is_approved(page: Any, site: Site, tmp_path: Path) -> None:
-    (tmp_path / "rules.dl").write_text(UNLOCKED)
+    (tmp_path / "rules.dl").write_text(APPROVAL_RULES)
     options = {
         "services": "approval",
         "service_option": "approval.wait_seconds=600",

@@ -1,4 +1,4 @@
-"""Stacks that are read back, and what deleted ones leave."""
+"""Stacks that are read back, and the cloud after their deletion."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def strings(number: int) -> dict[str, object]:
     return template(**{f"s{index}": of("OS::Heat::RandomString") for index in range(number % 2 + 1)})
 
 
-def test_stacks_that_are_made_at_once_are_read_back(cloud: Cloud) -> None:
+def test_stacks_that_are_created_at_once_are_read_back(cloud: Cloud) -> None:
     ann = cloud.users["ann"]
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda number: ann.create(strings(number)), range(NUMBER)))
@@ -75,7 +75,7 @@ def test_nothing_is_left_of_a_deleted_stack(own_cloud: Cloud) -> None:
 
 
 def contents(cloud: Cloud) -> dict[str, set[str]]:
-    """What the cloud holds of each kind: ids, and claims that `services status` lists."""
+    """The ids of the resources of the cloud by kind, and the claims of `services status`."""
     admin = cloud.admin
     placement = {"microversion": "1.29"}
     consumers: set[str] = set()

@@ -1,4 +1,4 @@
-"""The commands of two pages do in the cloud what they show.
+"""The commands of two pages have the outputs that the pages show.
 
 Those that would install something, or start, restart or stop a cloud, are left out. `REGENERATE=1` writes the pages.
 """
@@ -20,12 +20,12 @@ PAGES = {"try.md": "demo", "placement.md": "admin"}
 """The user who makes the stacks of each page."""
 BLOCK = re.compile(r"```sh\n(.*?)```(?:\n\n```\n(.*?)```)?", re.S)
 ELSEWHERE = ("apt-get ", "python3 -m venv ", "python -m examples.cloud ")
-"""How blocks begin that are not run."""
+"""The starts of blocks that are not run."""
 NOISE = re.compile(r"^(Could not load|WARNING).*\n", re.M)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_commands_of_a_page_do_what_it_shows(own_cloud: Cloud, tmp_path: Path, name: str) -> None:
+def test_the_commands_of_a_page_have_its_outputs(own_cloud: Cloud, tmp_path: Path, name: str) -> None:
     page = ROOT / "docs" / name
     text = page.read_text("utf-8")
     (tmp_path / "cloud").symlink_to(str(own_cloud.folder))
@@ -56,11 +56,11 @@ def test_the_commands_of_a_page_do_what_it_shows(own_cloud: Cloud, tmp_path: Pat
         for before, now in zip(shown, printed, strict=True):
             text = text.replace(f"```\n{before}```", f"```\n{now}```", 1) if now else text
         page.write_text(text, "utf-8")
-    assert list(map(same, printed)) == list(map(same, shown))
+    assert list(map(normalize, printed)) == list(map(normalize, shown))
 
 
-def same(output: str) -> str:
-    """An output without what differs in each run."""
+def normalize(output: str) -> str:
+    """An output without the parts that differ in each run."""
     output = without_ids(re.sub(r"\bdecision [0-9a-f]{6}\b", "decision ID", output))
     output = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+(?:\+00:00|Z)", "TIME", output)
     return re.sub(r"\b[0-9a-f]{32}\b|\bA-\d+|\d+ (?:min|s|notes|in order|policies|facts)\b", "N", output)

@@ -50,7 +50,7 @@ async def test_names_lead_to_the_policy_and_the_stack(editor: Editor) -> None:
     assert await editor.definition(TEST, "stacks/bas|tion") == ["fixtures/stacks/bastion/template.yaml:1:1-1"]
 
 
-async def test_what_is_wrong_with_a_test_is_told(editor: Editor) -> None:
+async def test_errors_of_a_test_are_shown(editor: Editor) -> None:
     assert await editor.open(TEST, CASES.replace("policy: net.open_ssh", "policy: net.open_shs")) == [
         "6:20-32 error [bad-test] there is no policy net.open_shs beside this file / did you mean net.open_ssh?"
     ]
@@ -60,7 +60,7 @@ async def test_what_is_wrong_with_a_test_is_told(editor: Editor) -> None:
     ]
 
 
-async def test_a_lens_runs_the_cases_of_a_policy_or_one(editor: Editor) -> None:
+async def test_a_lens_runs_the_cases_of_a_policy_or_a_single_case(editor: Editor) -> None:
     await editor.open(TEST, CASES)
     await editor.open(SSH)
     lenses = await editor.client.text_document_code_lens_async(types.CodeLensParams(editor.document(SSH)))

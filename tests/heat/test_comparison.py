@@ -1,4 +1,4 @@
-"""The comparison with Heat sees every kind of difference."""
+"""The comparison with Heat finds every kind of difference."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ outputs: {one: {value: {get_attr: [group, resource.1.value]}}}
 
 
 def both(change: Callable[[HeatStack], object] = lambda _: None, text: str = TEMPLATE) -> Report:
-    """The report of the template, after something is changed in what Heat says in every shape."""
+    """The report of the template, after a change to Heat's answer in every shape."""
     heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
     for answer in heat.values():
         assert isinstance(answer, HeatStack)
@@ -85,11 +85,11 @@ def test_the_same_template_has_no_difference() -> None:
         (lambda answer: answer.outputs.update(two="0"), "web outputs"),
     ],
 )  # fmt: skip
-def test_a_difference_is_seen_at_its_place(change: Callable[[Any], object], at: str) -> None:
+def test_a_difference_is_found_at_its_place(change: Callable[[Any], object], at: str) -> None:
     assert [difference.at for difference in both(change).differences] == [at]
 
 
-def test_what_differs_in_a_single_shape_is_seen() -> None:
+def test_a_difference_in_a_single_shape_is_found() -> None:
     heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
     last = heat["flag"]
     assert isinstance(last, HeatStack)
@@ -116,7 +116,7 @@ def test_a_stack_nested_by_a_property_that_no_value_of_the_cloud_fits_is_a_known
     }
 
 
-def test_two_unknowns_that_are_written_alike_must_be_alike_in_heat() -> None:
+def test_equal_unknowns_must_be_equal_in_heat() -> None:
     ours = TEMPLATE.replace("list: [a]", "list: [{get_attr: [net, mtu]}]")
     heat = {
         shape: resolve(TEMPLATE.replace("list: [a]", "list: [{get_attr: [net, name]}]"), {}, {}, "web", shape)

@@ -25,7 +25,7 @@ from tests.scripted_cloud import clear_credentials
 
 
 def become(monkeypatch: pytest.MonkeyPatch, cloud: Cloud, user: str) -> None:
-    """The environment has the credentials of the user."""
+    """Set the credentials of the user in the environment."""
     clear_credentials(monkeypatch)
     named = {"AUTH_URL": f"{cloud.identity}/v3", "USERNAME": user, "PASSWORD": PASSWORD, "PROJECT_NAME": USERS[user][0]}
     for name, value in (named | {"USER_DOMAIN_ID": "default", "PROJECT_DOMAIN_ID": "default"}).items():
@@ -33,7 +33,7 @@ def become(monkeypatch: pytest.MonkeyPatch, cloud: Cloud, user: str) -> None:
 
 
 def create_stack(cloud: Cloud, user: str, name: str) -> str:
-    """The id of a stack of the user's that is complete."""
+    """Create a stack as the user, wait until it is complete, and return its id."""
     stack: str = cloud.ask(user, "POST", "stacks", stack_name=name, template=template()).json()["stack"]["id"]
     wait(lambda: cloud.ask(user, "GET", f"stacks/{name}/{stack}").json()["stack"]["stack_status"] == "CREATE_COMPLETE")
     return stack
@@ -44,7 +44,7 @@ def deleted(cloud: Cloud, user: str, name: str, stack: str) -> None:
     wait(lambda: cloud.ask(user, "GET", f"stacks/{name}/{stack}").json()["stack"]["stack_status"] == "DELETE_COMPLETE")
 
 
-def test_only_who_may_see_every_projects_stacks_can_tell_what_became_of_them(
+def test_the_state_of_stacks_needs_the_right_to_see_all_projects(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stacks = {
@@ -80,7 +80,7 @@ def test_only_who_may_see_every_projects_stacks_can_tell_what_became_of_them(
 @pytest.mark.parametrize(
     ("user", "services"), [("alice", ["night"]), ("edna", ["edge", "night"]), ("rita", []), ("root", ["night"])]
 )
-def test_each_user_sees_which_services_he_may_grant(
+def test_each_user_sees_the_services_of_its_roles(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], user: str, services: list[str]
 ) -> None:
     become(monkeypatch, cloud, user)
@@ -88,7 +88,7 @@ def test_each_user_sees_which_services_he_may_grant(
     assert capsys.readouterr().out.split() == services
 
 
-def test_the_reconciler_gives_back_what_a_deleted_stack_held_and_leaves_the_rest(
+def test_reconcile_releases_only_the_claims_of_a_deleted_stack(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     conf = cloud.heat.folder / "heat.conf"

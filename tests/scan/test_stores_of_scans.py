@@ -1,4 +1,4 @@
-"""A scan keeps the same in each database."""
+"""A scan stores the same findings in each database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.test_scan import (  # noqa: F401
 
 @pytest.fixture(scope="module", params=["duckdb", "postgresql"])
 def filled(request: pytest.FixtureRequest, server: DatabaseServer) -> Iterator[ScanStore]:
-    """A store of `ENTRIES` in each sort of database, in which no test changes anything."""
+    """A store of `ENTRIES` in each database, which tests only read."""
     with open_database(server.database("filled")) if request.param == "postgresql" else open_database() as opened:
         yield fill(ScanStore(opened), ENTRIES)
 

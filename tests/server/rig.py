@@ -20,7 +20,7 @@ from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.scan.feed import StackEntry
 from tests.server.client_process import run_openstack
 from tests.servers import free_ports, serving_process
-from tests.test_server import run_scan
+from tests.test_server import RULES, run_scan, template
 
 PATIENCE = 180.0
 BIN = Path(sys.executable).parent
@@ -39,10 +39,6 @@ USERS = {
     "gate": ({"project_name": "service", "project_domain_id": "default"}, ("admin", "service")),
 }
 """What the token of each is for, and the roles there."""
-RULES = """\
-@deny(id="length", message="{r} has {n} characters", hint="ask for 64 at most")
-long(r, n) :- os:heat:random_string(_id=r, length=n), n > 64.
-"""
 CONF = """
 [datalog_gate]
 rules = {folder}/rules
@@ -101,11 +97,6 @@ class Site:
     def openstack(self, user: str, *arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run `openstack` as a user."""
         return run_openstack(arguments, self.environment(user), folder or self.folder)
-
-
-def template(length: int) -> dict[str, Any]:
-    resource = {"type": "OS::Heat::RandomString", "properties": {"length": length}}
-    return {"heat_template_version": "2018-08-31", "resources": {"word": resource}}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""docs/server.md: each command and program runs, and its configuration is taken."""
+"""The commands, the program and the configuration of docs/server.md work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ resources:
 
 
 def run(script: str, environment: dict[str, str], folder: Path) -> str:
-    """The stdout of a script, each of whose commands has to succeed."""
+    """Run a script, whose commands must all succeed, and return its stdout."""
     done = subprocess.run(
         ["bash", "-ec", script], env=environment, cwd=folder, capture_output=True, text=True, timeout=1200, check=False
     )
@@ -36,7 +36,7 @@ def run(script: str, environment: dict[str, str], folder: Path) -> str:
     return done.stdout
 
 
-def test_a_newcomer_has_a_decision_by_two_commands(tmp_path: Path) -> None:
+def test_two_commands_lead_to_a_decision(tmp_path: Path) -> None:
     start, ask = SCRIPTS[:2]
     assert start == "datalog-gate serve\n"
     (tmp_path / "fixtures").symlink_to(DOCS.parent / "fixtures")
@@ -54,7 +54,7 @@ def test_a_newcomer_has_a_decision_by_two_commands(tmp_path: Path) -> None:
     assert '"status": "ok"' in printed
 
 
-def test_the_configuration_is_that_of_a_server(tmp_path: Path, site: Site) -> None:
+def test_a_server_loads_the_configuration(tmp_path: Path, site: Site) -> None:
     (tmp_path / "rules").symlink_to(site.folder / "rules")
     replaced = {
         "/etc/datalog-gate": str(tmp_path),
@@ -77,7 +77,7 @@ def test_the_configuration_is_that_of_a_server(tmp_path: Path, site: Site) -> No
     ]
 
 
-def test_an_operator_can_type_what_the_page_shows(site: Site) -> None:
+def test_the_commands_for_operators_work(site: Site) -> None:
     folder = site.folder / "page"
     folder.mkdir(exist_ok=True)
     (folder / "web.yaml").write_text(WEB)

@@ -16,8 +16,9 @@ import requests
 from datalog_gate.store.rule_store import Change, RuleStore
 from datalog_gate.store.tables import stored_rules
 from datalog_gate.store.transaction import Store
-from tests.server.rig import PATIENCE, Site, serving, template
+from tests.server.rig import PATIENCE, Site, serving
 from tests.servers import free_ports
+from tests.test_server import template
 
 HEAD = "POST /v2/decisions HTTP/1.1\r\nHost: gate\r\nContent-Type: application/json\r\nX-Auth-Token: {token}\r\n"
 

@@ -24,7 +24,7 @@ def sign_in(site: Site, session: requests.Session, **form: str) -> requests.Resp
 
 
 @pytest.mark.parametrize("user", SCOPES)
-def test_who_signs_in_with_a_password_sees_the_stacks_of_the_project_alone(site: Site, user: str) -> None:
+def test_a_user_who_signs_in_sees_the_stacks_of_the_project(site: Site, user: str) -> None:
     session = requests.Session()
     page = sign_in(site, session, username=user, password=PASSWORD, **SCOPES[user])
     assert (page.status_code, page.url) == (200, f"{site.url}/pages/stacks")
@@ -38,7 +38,7 @@ def test_who_signs_in_with_a_password_sees_the_stacks_of_the_project_alone(site:
     [{"password": "wrong"}, {"username": "nobody"}, {"project": "other"}, {"project": ""}, {"user_domain": "acme"}],
     ids=lambda wrong: next(iter(wrong)) if isinstance(wrong, dict) else "",
 )
-def test_a_wrong_name_password_project_or_domain_signs_nobody_in(site: Site, wrong: dict[str, str]) -> None:
+def test_a_wrong_name_password_project_or_domain_is_refused(site: Site, wrong: dict[str, str]) -> None:
     session = requests.Session()
     page = sign_in(site, session, **{"username": "ann", "password": PASSWORD, "project": "demo"} | wrong)
     assert page.status_code == 401

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
+
+from tests.servers import free_ports
 
 PASSWORD = "hush/hush@"
 QUOTED = "hush%2Fhush%40"
@@ -43,7 +43,7 @@ class DatabaseServer:
     def __init__(self) -> None:
         self.program = _find(self.main)
         self.folder = Path(tempfile.mkdtemp(prefix="store-"))
-        self.port = free_port()
+        [self.port] = free_ports(1)
         if os.getuid() == 0:
             shutil.chown(self.folder, self.user)
         self._process: subprocess.Popen[bytes] | None = None
@@ -149,16 +149,6 @@ class MariaDB(DatabaseServer):
         url = super().database(name)
         self.execute(f"GRANT ALL ON {name}.* TO gate@'%%'")
         return url
-
-
-class Named(Protocol):
-    __name__: str
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _find(program: str) -> str:

@@ -1,4 +1,4 @@
-"""The store means the same in each database."""
+"""The store behaves the same in each database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def same_type(_context: object, _there: object, _here: object, type_there: Any, 
     return False if isinstance(type_there, Float) and isinstance(type_here, Float) else None
 
 
-def test_a_server_without_tables_is_said_and_migrations_make_those_of_the_package(server: DatabaseServer) -> None:
+def test_migrations_create_the_tables_of_the_package(server: DatabaseServer) -> None:
     store = Store(server.database("gate"))
     with pytest.raises(StoreError, match=r"^the store has no tables: run `datalog-gate store upgrade`$"):
         store.run("journal", lambda rows: rows)
@@ -49,14 +49,14 @@ def test_a_server_without_tables_is_said_and_migrations_make_those_of_the_packag
         assert rows.execute(select(locks.c.name).order_by(locks.c.name)).scalars().all() == sorted(tables.LOCKS)
 
 
-def test_a_password_that_is_wrong_is_in_no_error(server: DatabaseServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_error_shows_a_wrong_password(server: DatabaseServer, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(server.database("gate").replace("hush", "wrong"))
     with pytest.raises(StoreError, match=r"^the store can't be reached$"):
         store.run(None, lambda rows: rows)
     assert ("wrong" in caplog.text, "gate:***@" in caplog.text) == (False, True)
 
 
-def test_a_transaction_of_a_server_locks_the_row_of_its_lock_first(server: DatabaseServer) -> None:
+def test_transactions_with_one_lock_run_one_after_the_other(server: DatabaseServer) -> None:
     store = Store(empty(server))
     order: list[str] = []
 
@@ -73,7 +73,7 @@ def test_a_transaction_of_a_server_locks_the_row_of_its_lock_first(server: Datab
     assert order == ["first begins", "first ends", "second"]
 
 
-def test_a_process_that_runs_stops_where_the_tables_are_upgraded(server: DatabaseServer) -> None:
+def test_a_running_process_fails_after_an_upgrade_of_the_tables(server: DatabaseServer) -> None:
     journal = Journal(empty(server))
     claim = journal.begin(request("u", "a"), "", None, NOW, 9.0)
     journal.store.run(None, lambda rows: rows.execute(tables.version.update().values(version_num="9")))
@@ -82,8 +82,8 @@ def test_a_process_that_runs_stops_where_the_tables_are_upgraded(server: Databas
         journal.move(claim, "reserved", NOW)
 
 
-def test_transactions_that_lock_rows_in_opposite_order_both_end(server: DatabaseServer) -> None:
-    """The database ends one of them, which is run again."""
+def test_transactions_that_deadlock_both_end(server: DatabaseServer) -> None:
+    """The database aborts one of them, which is run again."""
     store, both = Store(empty(server)), Barrier(2, timeout=30)
     runs: list[str] = []
 
@@ -114,7 +114,7 @@ def test_names_that_differ_are_different_keys(url: str) -> None:
     assert [[claim.uuid for claim in journal.claims(name)] for name in NAMES] == [[name] for name in NAMES]
 
 
-def test_what_is_long_comes_back_and_what_is_too_long_is_an_error(url: str) -> None:
+def test_a_long_decision_is_stored_and_a_long_name_is_an_error(url: str) -> None:
     store, decision = Journal(url), {"a": {"text": "\u00e4\0" * 100_000}}
     store.move(store.begin(request("u", "a"), "", None, NOW, 9.0), "reserved", NOW + 0.123456, decision=decision)
     claim = store.claim("u")
@@ -126,7 +126,7 @@ def test_what_is_long_comes_back_and_what_is_too_long_is_an_error(url: str) -> N
         assert isinstance(error.value.__cause__, DBAPIError)
 
 
-def test_a_dead_key_stays_dead_and_claims_are_selected_by_what_they_need(url: str) -> None:
+def test_a_dead_key_stays_dead_and_claims_are_selected_by_resource_class(url: str) -> None:
     claims = Claims(url, None)  # type: ignore[arg-type]
     needed = {"line CUSTOM_A_B": [("r", "CUSTOM_A_B", 1)]}
     held = PlacementClaim(key="k", consumer="c", project="p", grant="s/g", items=needed)
@@ -138,7 +138,7 @@ def test_a_dead_key_stays_dead_and_claims_are_selected_by_what_they_need(url: st
     assert [(claim.key, claim.state) for claim in claims.select(consumer="c")] == [("d", "dead"), ("k", "held")]
 
 
-def test_who_outlived_a_lease_writes_nothing(url: str) -> None:
+def test_a_writer_whose_lease_has_expired_writes_nothing(url: str) -> None:
     now = NOW
     claims = Claims(url, None)  # type: ignore[arg-type]
     slow, quick = (Lease(claims.store, "c", 30.0, clock=lambda: now) for _ in range(2))
@@ -155,7 +155,7 @@ def test_who_outlived_a_lease_writes_nothing(url: str) -> None:
     assert [claim.key for claim in claims.select()] == ["k", "l"]
 
 
-def test_what_is_exported_from_one_is_the_same_in_the_next(url: str, tmp_path: Path) -> None:
+def test_an_export_of_one_database_is_the_same_in_another(url: str, tmp_path: Path) -> None:
     store, here = Store(url), Store(str(tmp_path / "here"))
     for name in ("journal", "approvals", "claims"):
         source = read_rows(Path(old_file(tmp_path, name)))

@@ -19,7 +19,11 @@ from tests.heat.doors.rig import HERE, Heat, install, running
 from tests.heat.doors.trial_service import ENTRY_POINTS, Trial
 
 CALL, STEP, LATE = 1.0, 3.0, 3.0
-"""Seconds of a call, of a step, and in which a call that was given up may take effect."""
+"""Seconds of a call, of a step, and in which an abandoned call may take effect."""
+APPROVAL_RULES = """\
+@unlock("approval") asked(grant) :- gate:grant(id=grant, service="approval").
+@deny("long", "{string} is long") long(string) :- os:heat:random_string(_id=string, length=length), length > 64.
+"""
 
 
 class GrantHeat(Heat):

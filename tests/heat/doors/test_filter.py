@@ -89,7 +89,7 @@ def test_clean_stacks_pass_in_each_operation_and_end_complete(filtered: Heat) ->
 
 
 @pytest.mark.parametrize("engine", ["recorded", "legacy_recorded"])
-def test_a_denied_creation_is_recorded_as_a_failed_stack_that_a_clean_update_makes_good(
+def test_a_clean_update_repairs_the_failed_stack_of_a_denied_creation(
     engine: str, request: pytest.FixtureRequest
 ) -> None:
     heat: Heat = request.getfixturevalue(engine)
@@ -104,7 +104,7 @@ def test_a_denied_creation_is_recorded_as_a_failed_stack_that_a_clean_update_mak
 
 
 @pytest.mark.parametrize("engine", ["legacy", "convergence"])
-def test_a_recorded_denial_may_be_denied_again_and_be_deleted(engine: str, request: pytest.FixtureRequest) -> None:
+def test_a_recorded_denial_may_be_denied_again_and_deleted(engine: str, request: pytest.FixtureRequest) -> None:
     heat: Heat = request.getfixturevalue(engine)
     name, _ = heat.create(template(denied=denial("one")))
     heat.ended(name)
@@ -116,7 +116,7 @@ def test_a_recorded_denial_may_be_denied_again_and_be_deleted(engine: str, reque
 
 
 @pytest.mark.parametrize("engine", ["legacy", "convergence"])
-def test_a_recorded_reason_may_hold_any_characters(engine: str, request: pytest.FixtureRequest) -> None:
+def test_a_recorded_reason_may_have_any_characters(engine: str, request: pytest.FixtureRequest) -> None:
     heat: Heat = request.getfixturevalue(engine)
     name, _ = heat.create(template(denied=denial("%s %(x)s {y} : \n\x1b é \U0001f600 \ud800" + "x" * 3000)))
     status, why = heat.ended(name)
@@ -124,7 +124,7 @@ def test_a_recorded_reason_may_hold_any_characters(engine: str, request: pytest.
     assert (status, reason) == ("CREATE_FAILED", "%s %(x)s {y} : ?? é ? ?" + "x" * (2000 - 23))
 
 
-def test_a_value_that_no_policy_can_compute_with_is_the_users_to_change_and_pages_nobody(filtered: Heat) -> None:
+def test_a_value_of_a_wrong_kind_is_a_400_without_an_alert(filtered: Heat) -> None:
     with filtered.unchanged():
         reason = "length could not be evaluated: '0x40' > 32: string and number can't be ordered"
         texts = [template(s=string("0x40")), json.dumps(template(s=string("0x40")))]

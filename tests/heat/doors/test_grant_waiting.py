@@ -15,14 +15,10 @@ import pytest
 from datalog_gate.services.approval import Approvals
 from datalog_gate.services.journal import Journal
 from tests.commands import run
-from tests.heat.doors.grant_heat import grant, value
+from tests.heat.doors.grant_heat import APPROVAL_RULES, grant, value
 from tests.heat.doors.rig import Heat, running, wait
 from tests.heat.doors.templates import string, template
 
-RULES = """\
-@unlock("approval") asked(grant) :- gate:grant(id=grant, service="approval").
-@deny("long", "{string} is long") long(string) :- os:heat:random_string(_id=string, length=length), length > 64.
-"""
 MANY, SOME = 65, 8
 """One more than the threads of an engine by default, of which each that waits takes one; and how many of them may."""
 
@@ -85,7 +81,7 @@ if os.environ.get("DATALOG_GATE_HEAT") == "short":  # each test starts a Heat; t
 @pytest.fixture(params=ENGINES)
 def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Desk]]:
     """Starts a Heat in which so many grants may wait for so long."""
-    (tmp_path / "rules.dl").write_text(RULES)
+    (tmp_path / "rules.dl").write_text(APPROVAL_RULES)
     with ExitStack() as started:
 
         def start(number: int, seconds: int, **more: str) -> Desk:

@@ -1,4 +1,4 @@
-"""What the reconciler may believe of a real Heat, in both engines."""
+"""The states of stacks in a real Heat, in both engines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.ledger import Seats, broker, request
 
 
 def make_body(value: str, fail: bool = False, seconds: int = 0) -> dict[str, Any]:
-    """A resource that each update replaces, whose physical id stands for a grant's uuid; and one after it."""
+    """A resource that each update replaces, whose physical id is a grant's uuid, and one after it."""
     first = {"type": "OS::Heat::TestResource", "properties": {"value": value, "update_replace": True}}
     properties = {"value": value, "fail": fail, "wait_secs": seconds}
     return template(g=first, z={"type": "OS::Heat::TestResource", "depends_on": "g", "properties": properties})
@@ -37,7 +37,7 @@ class Grants:
         self._broker = broker(folder, Seats(folder / "seats"))
 
     def claim(self, uuid: str = "") -> str:
-        """The uuid of a claim of what the stack's resource is now, or of this one."""
+        """Claim a uuid, by default the physical id of the stack's resource; return it."""
         listed = [] if uuid else self._heat.on(self._name, "GET", "/resources").json()["resources"]
         uuid_ = uuid or next(
             str(resource["physical_resource_id"]) for resource in listed if resource["resource_name"] == "g"
@@ -45,55 +45,55 @@ class Grants:
         self._broker.reserve(request(uuid_, uuid_, project=PROJECT, stack=self.stack))
         return uuid_
 
-    def became(self, host: str = "aio") -> tuple[str, list[str]] | None:
-        """What became of the stack, and which of its claims have their resource."""
+    def state(self, host: str = "aio") -> tuple[str, list[str]] | None:
+        """The state of the stack, and its claims whose resource exists."""
         state = HeatStacks(Client(), self._broker.journal, host)(self.stack)
         uuids = [claim.uuid for claim in self._broker.journal.claims()]
         return (state.status, [uuid for uuid in uuids if uuid in state.resources]) if state else None
 
 
-def test_a_stack_is_complete_with_what_it_has_and_absent_once_it_is_deleted(heat: Heat, tmp_path: Path) -> None:
+def test_a_stack_is_complete_with_its_resources_and_absent_after_deletion(heat: Heat, tmp_path: Path) -> None:
     name = heat.created(make_body("1"))
     grants = Grants(tmp_path, heat, name)
     first = grants.claim()
-    assert grants.became() == ("complete", [first])
+    assert grants.state() == ("complete", [first])
     heat.on(name, "PUT", template=make_body("2"))
     assert heat.ended(name)[0] == "UPDATE_COMPLETE"
     second = grants.claim()
-    assert grants.became() == ("complete", [second])
+    assert grants.state() == ("complete", [second])
     heat.delete(name)
-    assert grants.became("elsewhere") == ("absent", [])
+    assert grants.state("elsewhere") == ("absent", [])
 
 
-def test_of_a_failed_update_there_is_no_telling(heat: Heat, tmp_path: Path) -> None:
-    """In the legacy engine nobody is shown the resource that was replaced, though an update may lead back to it."""
+def test_the_state_of_a_failed_update_is_unknown(heat: Heat, tmp_path: Path) -> None:
+    """The legacy engine does not show a replaced resource, although an update may return to it."""
     name = heat.created(make_body("1"))
     grants = Grants(tmp_path, heat, name)
     first = grants.claim()
     heat.on(name, "PUT", template=make_body("2", fail=True))
     assert heat.ended(name)[0] == "UPDATE_FAILED"
-    assert (grants.claim() != first, grants.became()) == (True, None)
+    assert (grants.claim() != first, grants.state()) == (True, None)
 
 
-def test_a_failed_creation_has_what_it_made(heat: Heat, tmp_path: Path) -> None:
+def test_a_failed_creation_has_its_resources(heat: Heat, tmp_path: Path) -> None:
     name, status, _ = heat.built(make_body("1", fail=True))
     assert status == "CREATE_FAILED"
     grants = Grants(tmp_path, heat, name)
     grants.claim("never-made")
     uuid = grants.claim()
-    assert grants.became() == ("failed", [uuid])
+    assert grants.state() == ("failed", [uuid])
 
 
-def test_a_stack_at_work_is_in_progress(heat: Heat, tmp_path: Path) -> None:
+def test_a_stack_that_an_engine_works_on_is_in_progress(heat: Heat, tmp_path: Path) -> None:
     name, _ = heat.create(make_body("1", seconds=5))
     wait(lambda: heat.resources(name).get("g") == "CREATE_COMPLETE")
     grants = Grants(tmp_path, heat, name)
     grants.claim()
-    assert grants.became() == ("in_progress", [])
+    assert grants.state() == ("in_progress", [])
     heat.ended(name)
 
 
-def test_a_stack_that_never_was_is_absent_only_from_the_heat_of_this_host(heat: Heat, tmp_path: Path) -> None:
+def test_an_unknown_stack_is_absent_only_from_the_heat_of_this_host(heat: Heat, tmp_path: Path) -> None:
     grants = Grants(tmp_path, heat, "never")
     grants.claim("u")
-    assert (grants.became(), grants.became("elsewhere")) == (("absent", []), None)
+    assert (grants.state(), grants.state("elsewhere")) == (("absent", []), None)

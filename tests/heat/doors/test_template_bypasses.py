@@ -1,7 +1,7 @@
-"""Ways round the filters by what a template or environment holds.
+"""Bypasses of the filters by templates or environments.
 
-Each is sent over HTTP before Heat's convergence engine and is refused with its reason or judged as Heat builds it; what
-Heat holds afterwards violates nothing.
+Each is sent over HTTP before Heat's convergence engine, and is refused with its reason or judged as Heat builds it.
+Afterwards no stack of Heat has a violation.
 """
 
 # ruff: noqa: E501 - one case a line
@@ -50,8 +50,8 @@ def registry(**entries: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Try:
-    """The body of a creation, or of an update of a clean stack, and what becomes of it. `{}` in a reason is the stack's
-    name. Of what Heat would merge the reason may be `merged`: what was merged has no place any more."""
+    """The body of a creation, or of an update of a clean stack, and its refusal. `{}` in a reason is the stack's name.
+    `merged` is the reason if Heat would merge the body, since merged values have no places."""
 
     body: dict[str, Any]
     reason: str = LENGTH.format("s", AT)
@@ -95,7 +95,7 @@ TRIES: dict[str, Try] = {
         {"template": YAML.replace("length: 64", "<<: {length: 8}, <<: {length: 64}")}, LENGTH.format("s", "<template>:5:48")),
     "the tag of nothing in particular": Try(
         {"template": YAML.replace("length: 64", "length: {if: [{equals: [! 1, 1]}, 64, 8]}")}, LENGTH.format("s", "<template>:5:26")),
-    "a wildcard that leads nowhere": Try(
+    "a wildcard without an effect": Try(
         {"template": typed("My::X"), "environment": registry(**{"My::*": "OS::Heat::*", "My::X": TYPE})}),
     "an environment in JSON": Try(
         {"template": {**template(s=string({"if": [{"equals": [{"get_param": "p"}, "1e1"]}, 64, 8]})), "parameters": {"p": {"type": "string"}}},
@@ -141,7 +141,7 @@ TRIES: dict[str, Try] = {
 
 
 @pytest.mark.parametrize("case", TRIES)
-def test_no_creation_gets_round(filtered: Heat, case: str) -> None:
+def test_no_creation_bypasses_the_filter(filtered: Heat, case: str) -> None:
     attempt, name = TRIES[case], filtered.name()
     with filtered.unchanged():
         for path in ("stacks", "stacks/preview"):
@@ -150,7 +150,7 @@ def test_no_creation_gets_round(filtered: Heat, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", TRIES)
-def test_no_update_gets_round(filtered: Heat, existing: str, case: str) -> None:
+def test_no_update_bypasses_the_filter(filtered: Heat, existing: str, case: str) -> None:
     attempt = TRIES[case]
     expected = attempt.code, attempt.reason.replace("{}", existing)
     merged = attempt.code, (attempt.merged or attempt.reason).replace("{}", existing)
@@ -166,7 +166,7 @@ ADOPTED = json.dumps({"name": "x", "template": LONG, "environment": {}, "resourc
 ELSEWHERE = f"{CANNOT}adopt_stack_data is only allowed in the creation of a stack"
 
 
-def test_an_adopted_stack_is_judged_and_not_the_template_beside_it(filtered: Heat) -> None:
+def test_adoption_judges_the_adopted_stack_not_the_template(filtered: Heat) -> None:
     plain_data = json.dumps({"template": OF_PARAMETER, "environment": {"parameters": {"length": 64}}})
     mapped = json.dumps({"template": typed("My::S"), "environment": registry(**{"My::S": TYPE})})
     with filtered.unchanged():
@@ -186,7 +186,7 @@ def test_an_update_adopts_nothing(filtered: Heat, existing: str) -> None:
         assert refusal(filtered.ask("POST", "validate", template=CLEAN, adopt_stack_data=ADOPTED)) == (400, ELSEWHERE)
 
 
-def test_types_of_other_letters_are_no_types(filtered: Heat) -> None:
+def test_types_with_look_alike_letters_are_unknown(filtered: Heat) -> None:
     with filtered.unchanged():
         for kind in ("OS::Heat::R\u0430ndomString", "OS\uff1a\uff1aHeat::RandomString", f"{TYPE} ", TYPE.lower()):
             _, answer = filtered.create(typed(kind))
@@ -194,7 +194,7 @@ def test_types_of_other_letters_are_no_types(filtered: Heat) -> None:
             assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
 
 
-def test_what_heat_maps_for_a_pattern_of_names_in_the_stack_itself_is_nothing(filtered: Heat) -> None:
+def test_heat_ignores_a_mapping_for_a_pattern_of_names_in_the_root(filtered: Heat) -> None:
     name, answer = filtered.create(typed(NONE), environment=registry(resources={"*": {NONE: TYPE}}))
     assert (answer.status_code, filtered.ended(name)[0], filtered.lengths(name)) == (201, "CREATE_COMPLETE", [])
 
@@ -204,7 +204,7 @@ def salted(heat: Heat, **parameters: Any) -> str:
     return heat.created(UNSALTED, parameters=parameters, tags="x")
 
 
-def test_a_hidden_value_is_judged_when_it_is_sent_and_never_moved_to_where_a_policy_looks(filtered: Heat) -> None:
+def test_a_hidden_value_is_judged_if_the_request_has_it(filtered: Heat) -> None:
     name = salted(filtered, salt="odd one")
     advice = "send the value of the parameter salt with the request, since Heat does not show it"
     unread = 400, f"The policies can't judge what depends on {{get_param: salt}} in {name}: {advice}"
@@ -217,7 +217,7 @@ def test_a_hidden_value_is_judged_when_it_is_sent_and_never_moved_to_where_a_pol
     assert (filtered.updated(name, parameters={"length": 9})[0], filtered.lengths(name)) == ("UPDATE_COMPLETE", [9])
 
 
-def test_a_literal_mask_is_a_text_like_any_other(filtered: Heat) -> None:
+def test_a_literal_mask_is_an_ordinary_text(filtered: Heat) -> None:
     name = salted(filtered, salt="odd one")
     assert filtered.on(name, "PATCH", template=SALTED, parameters={"salt": "******"}).status_code == 202
     assert filtered.ended(name)[0] == "UPDATE_COMPLETE"

@@ -18,7 +18,7 @@ def test_a_template_with_a_grant_works_in_a_cloud_without_the_gate(tmp_path: Pat
         heat.created(BODY, environment=WITHOUT)
 
 
-def test_the_gate_refuses_to_have_grants_mapped_away(filtered: Heat) -> None:
+def test_the_gate_refuses_an_environment_that_remaps_grants(filtered: Heat) -> None:
     _, answer = filtered.create(BODY, environment=WITHOUT)
     message = "maps the types DatalogGate::* to others, which is not allowed"
     assert (answer.status_code, message in refusal(answer)[1]) == (400, True)
