@@ -245,8 +245,12 @@ class Scope:
                 if not whole and not isinstance(whole, Unknown):  # what is left out of nothing, Heat ignores
                     problems[before:] = [problem for problem in problems[before:] if problem.code != "bad-function"]
                     return whole
+            elif name == "contains" and isinstance(raw, list):
+                arguments = [self.resolve(part, (*path, at), names) for at, part in enumerate(raw)]
             else:
                 arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw
+                if name in _APART and isinstance(raw, dict) and isinstance(arguments, dict):
+                    arguments = {key: arguments.get(key) for key in raw}
             if own := _OWN.get(name):
                 value = own(self, arguments, path)
             elif compute := function(name, self.dialect.date):
@@ -478,6 +482,8 @@ def _mentioned(definition: Data) -> list[str]:
 
 
 _YAQL = {"expression", "data"}
+_APART = {"yaql", "repeat"}
+"""Functions whose arguments Heat resolves one by one, so that one that is left out is null."""
 _OWN: dict[str, Callable[[Scope, Data, Path], Data]] = {
     "get_param": Scope._get_param,
     "get_resource": Scope._get_resource,
