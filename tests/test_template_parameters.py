@@ -38,6 +38,20 @@ def test_a_given_value_is_read_by_the_type_of_its_parameter(kind: str, text: Dat
     assert type(parameter.value) is type(value)
 
 
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        (HEAD + "outputs: {o: {value: {get_param: 'OS::stack_name'}}}\n", "OS::stack_name"),
+        (HEAD + "outputs: {o: {value: {get_param: 'OS::project_id'}}}\n", "OS::project_id"),
+        ("AWSTemplateFormatVersion: '2010-09-09'\nOutputs: {o: {Value: {Ref: 'AWS::Region'}}}\n", "AWS::Region"),
+    ],
+)
+def test_a_default_of_the_environment_is_taken_for_what_heat_adds_too(template: str, name: str) -> None:
+    assert read_stack(template, environment={"parameter_defaults": {name: 5}}).outputs == {"o": "5"}
+    without = read_stack(template, environment={"parameter_defaults": {name: None}}).outputs["o"]
+    assert without == read_stack(template).outputs["o"] != "5"
+
+
 def test_a_nearer_source_of_a_parameter_wins() -> None:
     text = (
         "parameters:\n"

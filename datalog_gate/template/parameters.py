@@ -124,8 +124,9 @@ def read_parameters(
     )
 
 
-def pseudo_parameters(dialect: Dialect, stack: str, name: str | None) -> dict[str, Data]:
-    """The parameters that Heat adds to the stack with that id. Names of nested stacks are unknown."""
+def pseudo_parameters(dialect: Dialect, stack: str, name: str | None, defaults: Mapping[str, Given]) -> dict[str, Data]:
+    """The parameters that Heat adds to the stack with that id, for which it takes defaults of the environment too.
+    Names of nested stacks are unknown."""
     hot = ("OS::stack_name", "OS::stack_id", "OS::project_id")
     names = hot if dialect.hot else ("AWS::StackName", "AWS::StackId")
     known: dict[str, Data] = {} if name is None else {names[0]: name}
@@ -133,7 +134,8 @@ def pseudo_parameters(dialect: Dialect, stack: str, name: str | None) -> dict[st
         known[parameter] = Unknown(Expression("get_param", parameter, stack), unread=True, scalar=True)
     if not dialect.hot:
         known["AWS::Region"] = "ap-southeast-1"  # heat/engine/cfn/parameters.py: its fixed default
-    return known
+    given = {parameter: defaults[parameter].value for parameter in known.keys() & defaults.keys()}
+    return known | {parameter: convert("string", value) for parameter, value in given.items() if value is not None}
 
 
 def _parameter(

@@ -276,7 +276,8 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
 def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mapping[str, Given]) -> None:
     """Pass the parameters to the functions of the template, and record which are hidden and their places."""
     tree, document, dialect, inside = scope.tree, scope.document, scope.dialect, scope.inside
-    pseudo = pseudo_parameters(dialect, inside.id, inside.name if inside.depth == 0 else None)
+    own_name = inside.name if inside.depth == 0 else None
+    pseudo = pseudo_parameters(dialect, inside.id, own_name, inside.environment.defaults)
     scope.parameters |= {name: tree.assumed.within(value) for name, value in pseudo.items()}
     for parameter in parameters:
         name = parameter.name

@@ -376,7 +376,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         below,
         {member.name: {} for member in group.members},
         lambda _scope, _name: None,
-        parameters=pseudo_parameters(dialect, below.id, None),
+        parameters=pseudo_parameters(dialect, below.id, None, below.environment.defaults),
         hidden=group.where.hidden,
     )
     resources = []
