@@ -94,7 +94,7 @@ def test_a_module_reads_what_another_exports() -> None:
     }
 
 
-def test_a_pack_that_is_loaded_alone_imports_what_stands_beside() -> None:
+def test_a_pack_that_is_loaded_alone_imports_its_neighbours() -> None:
     ssh, reader = "export open. open(1).", "import net:ssh. @deny p(x) :- open(x)."
     assert {policy.id: sorted(policies.reads[policy.relation]) for policies in [_load(ssh=ssh, a=reader)]
             for policy in policies.policies} == {"a:p": ["a:p", "ssh:open"]}  # fmt: skip
@@ -107,7 +107,7 @@ def test_a_declaration_is_of_its_own_module() -> None:
     assert refusals(lambda: _load(m=wrong), "message") == ["m can't declare heat:t"]
 
 
-def test_a_policy_says_all_that_its_annotation_says() -> None:
+def test_a_policy_has_all_values_of_its_annotation() -> None:
     text = """@warn("a.b", "{n} of {x}", hint="less", doc="d", tags=["t"], on=["create"], on_unknown="deny",
       subject="x", enforce_from="2027-03-01", key="x")
 p(n, x) :- heat:member(group=x, index=n)."""
@@ -247,7 +247,7 @@ def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) ->
         ('@deny("a", "b", "c")', "@deny takes an id and a message, then attributes by name"),
     ],
 )
-def test_an_annotation_says_nothing_that_it_cannot_mean(annotation: str, message: str) -> None:
+def test_an_annotation_with_invalid_values_is_an_error(annotation: str, message: str) -> None:
     assert refusals(lambda: _load(m=f"{annotation} p(x) :- heat:resource(id=x)."), "message") == [message]
 
 

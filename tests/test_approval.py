@@ -92,7 +92,7 @@ def test_a_grant_stops_until_it_is_approved_and_then_one_that_tries_again_is_had
     assert desk.states() == [("A-1", "used")]
 
 
-def test_what_is_refused_stays_refused_until_somebody_thinks_again(tmp_path: Path) -> None:
+def test_a_refused_request_stays_refused_until_it_is_approved(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.reserve(grant("u1"))
     assert desk.refuse(why="too\nbig \x1b[31m") == "refused by bob: too\nbig \x1b[31m"
@@ -142,7 +142,7 @@ def test_what_is_another_thing_than_what_was_approved_is_to_be_approved(tmp_path
     assert desk.reserve(grant("u3")) == GRANTED
 
 
-def test_what_the_same_grant_asked_before_and_nobody_answered_is_superseded(tmp_path: Path) -> None:
+def test_an_unanswered_request_of_the_same_grant_is_superseded(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     for request in (grant("u1"), grant("u1", stack="2c2c"), grant("u2", "db", "db2")):
         desk.reserve(request)
@@ -230,7 +230,7 @@ def test_a_grant_may_wait_for_so_long_and_ends_with_the_answer(tmp_path: Path) -
     assert desk.reserve(grant("u2")) == GRANTED
 
 
-def test_only_so_many_wait_and_who_asks_no_more_makes_room(tmp_path: Path) -> None:
+def test_the_number_of_waiting_requests_is_limited(tmp_path: Path) -> None:
     desk = Desk(tmp_path, mode="wait", wait_number="2")
     first, second, third = (grant("u", path=f"s/{name}") for name in "abc")
     assert [bool(desk.service.waits(request)) for request in (first, second, third, first)] == [True, True, False, True]
@@ -242,7 +242,7 @@ def test_only_so_many_wait_and_who_asks_no_more_makes_room(tmp_path: Path) -> No
     ("setting", "option", "waits"),
     [("stop", None, False), ("stop", "wait", True), ("wait", None, True), ("wait", "stop", False)],
 )
-def test_the_grant_says_whether_it_waits_or_else_the_operator(
+def test_the_grant_or_else_the_operator_decides_whether_it_waits(
     tmp_path: Path, setting: str, option: str | None, waits: bool
 ) -> None:
     desk = Desk(tmp_path, mode=setting)
@@ -253,7 +253,7 @@ def test_the_grant_says_whether_it_waits_or_else_the_operator(
     ("options", "message"),
     [({"mode": "later"}, "mode is stop or wait"), ({"size": "big"}, "there is no option size, only mode and reason")],
 )
-def test_wrong_options_are_refused_and_nobody_is_asked(tmp_path: Path, options: dict[str, str], message: str) -> None:
+def test_wrong_options_are_refused_before_a_request(tmp_path: Path, options: dict[str, str], message: str) -> None:
     desk, wrong = Desk(tmp_path), grant(**options)
     service = desk.service
     calls: list[Callable[[Request], object]] = [service.facts, service.waits, service.reserve]
@@ -284,7 +284,7 @@ def test_a_file_that_can_not_be_read_is_no_refusal(tmp_path: Path) -> None:
         Approval({"file": str(tmp_path / "none" / "approvals")}).reserve(grant())
 
 
-def test_nobody_else_reads_what_was_asked(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.reserve(grant())
     assert oct(desk.path.stat().st_mode & 0o777) == "0o600"

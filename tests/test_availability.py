@@ -80,7 +80,7 @@ def test_pools_have_the_zone_of_their_backend_and_what_is_left() -> None:
     }
 
 
-def test_without_keystone_nobody_is_asked() -> None:
+def test_without_keystone_no_request_is_sent() -> None:
     apis: Any = Apis(None, None)
     assert find_services(apis, {}, "server") is None
 
@@ -162,7 +162,7 @@ def test_promises_are_read_from_claims_and_what_a_stack_shares_is_one() -> None:
     assert [sum_own(promises[uuid]) for uuid in ("u1", "u2")] == [{"VCPU": 2, "MEMORY_MB": 512}, {}]
 
 
-def test_what_nothing_leads_to_its_place_is_said_with_what_to_do() -> None:
+def test_a_place_without_steering_is_reported_with_a_fix() -> None:
     assert unsteered("server", "az1", "rack", ["r1", "r2"]) == (
         "the zone az1 has the racks r1, r2, and nothing places a server in the right one: the operator must make "
         "a zone of "

@@ -156,9 +156,7 @@ def test_the_same_grant_is_asked_for_once_and_its_decision_can_not_be_changed(tm
         ("b", 0.0, True, "what this grant asked for was released, or refused"),
     ],
 )
-def test_a_grant_that_can_not_be_asked_for_says_why(
-    tmp_path: Path, name: str, lease: float, over: bool, why: str
-) -> None:
+def test_an_invalid_grant_says_why(tmp_path: Path, name: str, lease: float, over: bool, why: str) -> None:
     rig = Rig(tmp_path)
     rig.journal.begin(request("u", "b"), "", None, NOW, lease)
     if over:

@@ -181,7 +181,7 @@ def test_what_is_refused(rules: str, message: str) -> None:
     assert [f"{diagnostic.span}: {diagnostic.message}" for diagnostic in raised.value.diagnostics] == [message]
 
 
-def test_a_query_has_the_time_of_its_facts_or_of_whoever_asks() -> None:
+def test_a_query_has_the_time_of_its_facts_or_of_the_caller() -> None:
     native_engine, now = engine("native"), datetime(2027, 3, 1, 12, tzinfo=UTC)
     answers = [ask([], "now(x)", lines, native_engine, now=now).rows for lines in ([], read_lines(GIVEN, "facts"))]
     assert answers == [(("2027-03-01 12:00:00",),), (("2030-01-01 00:00:00",),)]

@@ -201,7 +201,7 @@ def test_the_data_holds_one_resource_type_a_line(source: str) -> None:
     assert text == ",\n".join(lines) + "\n}\n"
 
 
-def test_a_list_whose_name_is_no_word_has_a_relation_that_a_rule_can_name() -> None:
+def test_a_list_whose_name_is_no_identifier_has_a_valid_relation_name() -> None:
     named = [name for name in SHIPPED.names() if name.startswith("os:swift:container.")]
     assert named == ["os:swift:container.X_Account_Meta", "os:swift:container.X_Container_Meta"]
 

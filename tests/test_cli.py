@@ -196,7 +196,7 @@ def test_check_as_json_is_one_object_a_line_for_each_template(capsys: pytest.Cap
     assert list(map(json.loads, Path("out.json").read_text().splitlines())) == [first, second, third]
 
 
-def test_together_is_one_decision_that_tells_equal_names_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_together_gives_one_decision_with_distinct_names(capsys: pytest.CaptureFixture[str]) -> None:
     run("check deny.yaml --module maybe.yaml,env.yaml --module deny.yaml --together --rules m.dl --output json=o")
     assert (
         masked(capsys.readouterr().out)
@@ -256,7 +256,7 @@ def test_a_rule_file_that_can_not_be_read_hides_no_error_of_another(capsys: pyte
     ]
 
 
-def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_that_read_a_cloud_without_an_inventory_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     Path("c.dl").write_text('@deny("c", "m")\np(s) :- nova:servers(id=s), not cinder:volumes(id=s).\n')
     Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')
     codes = [run(f"check ok.yaml --rules c.dl --format json {more}") for more in ("", "--inventory i.jsonl")]
@@ -270,7 +270,7 @@ def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: py
     )
 
 
-def test_a_column_that_is_null_in_every_row_is_warned_of_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_warning_of_an_all_null_column_has_its_place(capsys: pytest.CaptureFixture[str]) -> None:
     Path("c.dl").write_text('@deny("c", "m")\np(s) :- nova:servers(id=s, zone="z1").\n')
     Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')
     assert run("check ok.yaml --rules c.dl --inventory i.jsonl") == 0
@@ -390,7 +390,7 @@ def test_a_query_gives_sorted_rows_or_says_why_not(
         assert (printed.out, f"[{err}]" in printed.err or printed.err == err) == (out, True)
 
 
-def test_a_query_of_a_misspelt_relation_says_which_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_query_with_a_misspelt_relation_suggests_one(capsys: pytest.CaptureFixture[str]) -> None:
     Path("m.dl").write_text("offered(1).\n")
     assert main(["query", "ofered(x)", "--rules", "m.dl"]) == 0
     assert capsys.readouterr().err == (
@@ -434,7 +434,7 @@ def test_check_imports_nothing_that_it_does_not_need(tmp_path: Path, monkeypatch
     assert outputs[1].splitlines()[-1] == "1 []"
 
 
-def test_a_denial_that_nobody_reads_is_no_success() -> None:
+def test_a_denial_with_a_closed_stdout_is_no_success() -> None:
     command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "check", "deny.yaml", "--rules", "m.dl"]
     reader, writer = os.pipe()
     os.close(reader)

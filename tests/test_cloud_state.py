@@ -202,7 +202,7 @@ NULL = "no condition on it holds"
         ("cinder:volumes(id=s, status=s)", ""),
     ],
 )
-def test_a_column_that_is_null_in_every_row_is_warned_of_where_a_rule_reads_it(body: str, column: str) -> None:
+def test_a_rule_that_reads_an_all_null_column_is_warned_of(body: str, column: str) -> None:
     helpers = 'up("h1"). said(h) :- up(h). placed(s, h) :- nova:servers(id=s, host_name=h).\n'
     rules = dg.Rules(load([RuleFile("m", "m.dl", f'{helpers}@deny("p", "{{s}}")\np(s) :- heat:stack(), {body}.\n')]))
     warnings = rules.inventory(FLAVORS).warnings
@@ -227,7 +227,7 @@ def test_the_warning_of_a_null_column_has_its_place_and_what_to_write() -> None:
     ]
 
 
-def test_a_table_that_nobody_read_is_warned_of_where_a_rule_asks_for_its_reading() -> None:
+def test_a_rule_that_reads_the_age_of_an_unread_table_is_warned_of() -> None:
     text = '@deny("p", "{s}")\np(s) :- heat:stack(id=s), gate:inventory_age("nova:services", n), n > 9.\n'
     text += 'p(s) :- heat:stack(id=s), gate:inventory("cinder:volumes", _, why), why != null.\n'
     text += (

@@ -270,7 +270,7 @@ def test_a_case_is_a_cloud_of_its_stacks(folder: Path, more: str, expected: list
     assert [finding.message for finding in suite.run(suite.cases[0]).findings] == expected
 
 
-def test_a_project_is_of_a_stack_that_there_is() -> None:
+def test_a_project_needs_an_existing_stack() -> None:
     stack = dg.read_stack(template=template("web"), stack_name="a")
     with pytest.raises(dg.UsageError, match="the cloud has no stack b, for which a project is given"):
         dg.load_rules("rules/net").decide(stack, cloud={"b": "p1"})

@@ -144,7 +144,7 @@ parameter = {{"n" = 3}}
     assert {key: tomllib.loads(out)[key] for key in ("rules", "jobs")} == {"rules": ["policies"], "jobs": 1}
 
 
-def test_everything_wrong_in_the_file_is_told_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_errors_of_a_file_are_reported_with_their_places(capsys: pytest.CaptureFixture[str]) -> None:
     Path("datalog-gate.toml").write_text(
         'fail-onn = "deny"\njobs = "x"\nfail-on = "all"\nservices = 3\ntogether = "yes"\nrules = [3]\n'
         "now = 2027-01-01\n"
@@ -187,7 +187,7 @@ def test_everything_wrong_in_the_file_is_told_with_its_place(capsys: pytest.Capt
         ),
     ],
 )
-def test_a_text_that_is_no_toml_is_told_with_its_place(
+def test_a_text_that_is_not_toml_is_an_error_with_its_place(
     text: str, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("datalog-gate.toml").write_text(text)

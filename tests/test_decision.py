@@ -239,7 +239,7 @@ GROUP = f"  g: {{type: OS::Neutron::SecurityGroup, properties: {{rules: {RULES_O
          "{port_range_min: 22"),
     ],
 )  # fmt: skip
-def test_a_violation_stands_at_the_value_at_fault_or_what_holds_it(body: str, place: str) -> None:
+def test_a_violation_has_the_place_of_the_value_or_of_its_parent(body: str, place: str) -> None:
     [violation] = judge(f'@deny("p", "{{g}} {{n}}")\np(g, n) :- {body}.\n', GROUP).violations
     assert violation.place is not None
     assert (violation.place.line, violation.place.column) == (4, GROUP.index(place) + 1)
@@ -248,7 +248,7 @@ def test_a_violation_stands_at_the_value_at_fault_or_what_holds_it(body: str, pl
 @pytest.mark.parametrize(
     "rule", ["p(n) :- n = count{ s : heat:resource(id=s) }.", 'p("x") :- not os:glance:image(_id=_).']
 )
-def test_a_violation_of_no_resource_has_none_and_stands_somewhere_in_the_template(rule: str) -> None:
+def test_a_violation_without_a_resource_has_a_place_in_the_template(rule: str) -> None:
     [violation] = judge(f'@deny("p", "bad")\n{rule}\n', server()).violations
     assert (violation.resource, violation.place and violation.place.file) == (None, "<template>")
 
@@ -313,7 +313,7 @@ FROM_STACK = [
 
 
 @pytest.mark.parametrize(("rule", "data", "message", "at"), FROM_STACK)
-def test_a_value_of_the_stack_that_a_rule_cannot_compute_with_is_where_the_error_stands(
+def test_an_error_over_a_value_of_the_stack_has_the_place_of_the_value(
     rule: str, data: str, message: str, at: str
 ) -> None:
     rules = f'relation limit(n: number) "."\n@deny("p", "bad")\n{rule.format(m=META, e=ENTRY, d=DISK)}\n'
@@ -333,7 +333,7 @@ def test_a_value_of_the_stack_that_a_rule_cannot_compute_with_is_where_the_error
         ("p(s) :- {m}, v != 0, gate:request(action=a), int(a, i), i > 3.", "int('create'): the text is not a number"),
     ],
 )
-def test_an_error_of_rules_inventory_or_request_alone_stands_in_the_rule(rule: str, message: str) -> None:
+def test_an_error_without_values_of_the_stack_has_the_place_of_the_rule(rule: str, message: str) -> None:
     rules = f'relation limit(n: number) "."\n@deny("p", "bad")\n{rule.format(m=META, d=DISK)}\n'
     template = server(metadata="{a: b}", block_device_mapping_v2="[{volume_size: b}]")
     [error] = judge(rules, template, inventory={"m:limit": {(3,): HERE}}).errors
@@ -350,13 +350,13 @@ def test_an_error_of_rules_inventory_or_request_alone_stands_in_the_rule(rule: s
         "p(n) :- n = max{{ v : {m}, is_number(v) }}, n > 3.",
     ],
 )
-def test_what_an_aggregate_finds_stands_at_the_first_of_its_rows(rule: str) -> None:
+def test_a_finding_of_an_aggregate_has_the_place_of_its_first_row(rule: str) -> None:
     template = server(metadata="{a: 10}") + server("z", metadata="{b: 20}")
     [violation] = judge(f'@deny("p", "bad")\n{rule.format(m=META)}\n', template).violations
     assert str(violation.place) == f"<template>:4:{template.index('10') + 1}"
 
 
-def test_a_value_of_the_older_stack_is_told_from_one_of_the_newer() -> None:
+def test_values_of_the_older_and_the_newer_stack_are_distinct() -> None:
     rules = f'@deny("p", "bad")\np(s) :- old:{DISK}, v > 3.\n'
     before = read_stack(template=HEAD + server(block_device_mapping_v2="[{volume_size: b}]"), stack_name="s")
     [error] = judge(rules, server(), against=[before], action="update").errors

@@ -95,7 +95,7 @@ def test_each_link_leads_to_a_part_of_the_page_whose_ids_are_unique() -> None:
     assert (len(used) > 10, set(used) - set(ids)) == (True, set())
 
 
-def test_an_allowed_stack_says_what_was_looked_at() -> None:
+def test_an_allowed_stack_shows_the_rows_that_were_checked() -> None:
     page = Page(
         write_page(f"{HEAD}resources:\n  web: {{type: OS::Nova::Server, properties: {{flavor: m, image: i}}}}\n")
     )
@@ -169,7 +169,7 @@ def test_a_group_is_one_node_and_is_drawn_apart_where_its_members_have_findings(
     assert re.findall(r'<summary>Inside .*?<h2 id="(.*?)">', harmless, re.S) == ["d0-b1"]
 
 
-def test_a_page_of_an_update_says_what_becomes_of_each_resource(folder: Path) -> None:
+def test_a_page_of_an_update_shows_the_change_of_each_resource(folder: Path) -> None:
     (folder / "old.yaml").write_text(f"{STACK}  gone: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n")
     template = f"{STACK.replace('flavor: huge', 'flavor: small').replace('size: 1', 'availability_zone: a, size: 1')}"
     page = write_page(
@@ -206,7 +206,7 @@ resources:
 """
 
 
-def test_no_text_of_a_hidden_parameter_stands_on_a_page(folder: Path) -> None:
+def test_no_page_shows_a_hidden_parameter(folder: Path) -> None:
     (folder / "env.yaml").write_text('parameters: {text: "\\x4d4GIC\\nm0re"}\n')
     (folder / "m.dl").write_text(
         RULES + '@deny("told", "{n} is {v}")\ntold(n, v) :- heat:parameter(name=n, value=v).\n'

@@ -197,7 +197,7 @@ RESIZED = '@{level}("resized", "{{s}} is resized", on=["update"])\nresized(s) :-
 
 
 @pytest.mark.parametrize(("level", "verdict"), [("deny", "unreadable"), ("warn", "allowed"), ("record", "allowed")])
-def test_only_a_policy_that_denies_stops_an_update_of_which_the_door_cannot_say_what_was(
+def test_only_a_policy_that_denies_stops_an_update_without_the_older_state(
     make_point: PointFactory, tmp_path: Path, level: str, verdict: str
 ) -> None:
     (tmp_path / "rules" / "m.dl").write_text(RESIZED.format(level=level))
@@ -248,7 +248,7 @@ def test_an_exceeded_budget_is_undecided_and_closes_what_builds_only(make_point:
     assert point.counters() == {"allowed": 1, "opened": 1, "undecided": 1}
 
 
-def test_a_broken_glass_lifts_refusals_for_whom_the_policy_names_until_its_time(
+def test_break_glass_lifts_refusals_for_the_users_of_the_policy_until_its_time(
     make_point: PointFactory, tmp_path: Path, clock: Clock
 ) -> None:
     glass = tmp_path / "glass"
@@ -462,7 +462,7 @@ def test_secrets_in_environment_files_are_masked_too(make_point: PointFactory) -
     }
 
 
-def test_a_full_disk_loses_records_counts_them_and_says_so_in_the_next(
+def test_the_record_after_a_full_disk_has_the_number_of_lost_ones(
     make_point: PointFactory, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     point = make_point(decision_log="/dev/full")
@@ -567,7 +567,7 @@ def test_a_failed_post_operation_is_in_the_log(make_point: PointFactory) -> None
     )  # fmt: skip
 
 
-def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_it(tmp_path: Path) -> None:
+def test_a_paste_section_overrides_the_configuration_of_a_point(tmp_path: Path) -> None:
     rules = Path(__file__).parents[1] / "rules"
     (tmp_path / "heat.conf").write_text(f"[datalog_gate]\nrules = {rules}\nmode = warn\nbudget_seconds = 1.5\n")
     conf = read_conf(tmp_path / "heat.conf")

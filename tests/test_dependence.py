@@ -160,7 +160,7 @@ def test_whether_unknowns_are_equal_is_one_cause(
     } == causes
 
 
-def test_what_somebody_gives_for_a_parameter_is_no_resource_of_the_stack() -> None:
+def test_the_value_of_a_parameter_is_no_resource_of_the_stack() -> None:
     rules = """
     @deny("joined", "{port} and {other} are in {network}")
     joined(port, other, network) :-

@@ -84,7 +84,7 @@ def test_places_are_no_part_of_a_digest() -> None:
 
 
 @pytest.mark.parametrize("second", [hidden_value("other"), replace(hidden_value("pw"), place=PLACE), SECRET])
-def test_of_a_hidden_unknown_the_digest_says_only_that_it_is_there(second: Unknown) -> None:
+def test_the_digest_has_only_the_presence_of_a_hidden_unknown(second: Unknown) -> None:
     first = summarize(facts_of(((hidden_value("pw"), 1), None), ((hidden_value("q"), 2), None)))
     assert first == summarize(facts_of(((hidden_value("z"), 1), None), ((second, 2), None)))
 

@@ -118,7 +118,7 @@ def test_a_template_behind_a_link_reads_what_is_beside_its_target(tmp_path: Path
     assert discover(tmp_path, files) == {"a/web.yaml": ([], ["b/nested.yaml"]), "b/web.yaml": ([], ["b/nested.yaml"])}
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     assert discover_templates(tmp_path / "none") == Discovery((), (tmp_path / "none",))
 
 

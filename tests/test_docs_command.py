@@ -93,7 +93,7 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dg.Rules:
     return dg.load_rules(write_files(Path("r"), {"m.dl": RULES, "test.yaml": TESTS}))
 
 
-def test_a_page_holds_what_the_policy_says_its_text_and_the_cases_that_name_it(rules: dg.Rules) -> None:
+def test_a_page_has_the_policy_its_rules_and_its_cases(rules: dg.Rules) -> None:
     assert format_pages(rules) == {
         "index.md": "# Policies\n\n- [index](%2569ndex.md): deny, other\n"
         "- [net.a_b\\_](net.a_b_.md): warn, \\# {s} \\<b\\>\\*all\\*\\</b\\>\n",

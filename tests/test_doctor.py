@@ -318,7 +318,7 @@ def event(kind: str, host: str = "one", hour: int = 10, **more: object) -> str:
     return json.dumps({"schema": "datalog-gate/log/1", "kind": kind, "time": at, "host": host, "process": 7, **more})
 
 
-def test_the_log_tells_what_was_decided_and_which_rules_each_host_has(folder: Path) -> None:
+def test_the_log_has_the_decisions_and_the_rules_of_each_host(folder: Path) -> None:
     well = run_doctor(folder)
     (folder / "collected").write_text(
         "\n".join(
@@ -403,7 +403,7 @@ def test_what_can_be_read_is_checked_where_a_named_file_can_not(
     ]
 
 
-def test_a_log_whose_name_no_file_can_have_is_a_finding(folder: Path) -> None:
+def test_a_log_with_an_impossible_name_is_a_finding(folder: Path) -> None:
     assert run_doctor(folder, log=Path("\udc80\ud800"))[0] == "finding[files] \ufffd\ufffd can't be read"
 
 
@@ -422,7 +422,7 @@ MARKED = {"Datalog-Gate": "deny 7f3a91; flavor: web takes huge"}
         ]),
     ],
 )  # fmt: skip
-def test_a_preview_tells_whether_a_door_is_live(
+def test_a_preview_shows_whether_a_door_works(
     folder: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, expected: list[str]
 ) -> None:
     well = run_doctor(folder)
@@ -442,7 +442,7 @@ def test_a_preview_tells_whether_a_door_is_live(
          "CREATE_COMPLETE\n  fix   correct the findings about engines and restart heat-engine"),
     ],
 )  # fmt: skip
-def test_a_probe_tells_whether_the_engine_has_a_door(
+def test_a_probe_shows_whether_the_engine_has_a_door(
     monkeypatch: pytest.MonkeyPatch, status: str, reason: str, expected: str
 ) -> None:
     with running() as cloud:

@@ -474,7 +474,7 @@ def test_no_result_shows_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (403, [], []),
     ],
 )  # fmt: skip
-def test_roles_are_those_that_keystone_tells_an_admin(
+def test_roles_come_from_keystone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, roles: list[str], expected: list[str]
 ) -> None:
     with with_keystone(monkeypatch) as cloud:
@@ -557,7 +557,7 @@ def test_a_server_of_a_store_that_does_not_answer_is_named_with_the_drivers_word
     ]
 
 
-def test_the_port_of_the_metrics_tells_numbers_or_is_somebody_elses(
+def test_the_port_of_the_metrics_serves_them_or_is_of_another_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clear_credentials(monkeypatch)
@@ -581,7 +581,7 @@ def test_the_port_of_the_metrics_tells_numbers_or_is_somebody_elses(
     assert tell() == [f"note[metrics] nobody listens on the port {port}: a running service of this host would"]
 
 
-def test_a_log_that_everybody_may_read_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_is_readable_by_all_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clear_credentials(monkeypatch)
     build(tmp_path, "")
     (tmp_path / "log" / "decisions.jsonl").chmod(0o640)

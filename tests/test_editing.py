@@ -316,7 +316,7 @@ def test_cases_run_by_rules_and_templates_as_they_are_written(workspace: Workspa
     assert workspace.run_cases(test) == ([("n", "")], {str(test): ()})
 
 
-def test_hover_tells_the_columns_of_the_version_that_is_written(workspace: Workspace) -> None:
+def test_hover_shows_the_columns_of_the_version(workspace: Workspace) -> None:
     path = workspace.root / "rules" / "own.dl"
     workspace.edit(path, "p(x) :- all:heat:root(stack=x).")
     use = rule_names.find_name(workspace.folder(path), path, 15)
@@ -329,7 +329,7 @@ def test_hover_tells_the_columns_of_the_version_that_is_written(workspace: Works
     ]
 
 
-def test_hover_tells_a_bound_that_is_alone(workspace: Workspace) -> None:
+def test_hover_shows_a_single_bound(workspace: Workspace) -> None:
     path = workspace.root / "web.yaml"
     workspace.edit(path, GROUP.replace("resource_def", "count"))
     hover = template_answers.hover(workspace, path, GROUP.index("resource_def"))
@@ -388,7 +388,7 @@ def test_a_check_sees_what_changed_in_the_files_below(workspace: Workspace) -> N
     ]
 
 
-def test_a_template_tells_what_its_rules_read_and_the_configuration_does_not_give(workspace: Workspace) -> None:
+def test_a_template_warns_of_inputs_that_the_configuration_does_not_give(workspace: Workspace) -> None:
     rules, web = workspace.root / "rules", workspace.root / "web.yaml"
     rules.mkdir()
     (rules / "own.dl").write_text('@deny("own", "") p(s) :- os:nova:server(_id=s, name=n), nova:servers(name=n).\n')

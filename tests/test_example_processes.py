@@ -17,7 +17,7 @@ def processes(tmp_path: Path) -> Processes:
     return Processes(tmp_path)
 
 
-def test_a_command_that_fails_is_told_with_the_end_of_its_log(processes: Processes, tmp_path: Path) -> None:
+def test_a_failed_command_is_reported_with_the_end_of_its_log(processes: Processes, tmp_path: Path) -> None:
     with pytest.raises(CloudError) as failure:
         processes.run("sync", ["sh", "-c", 'seq 20; echo "no $TABLE" >&2; exit 3'], {"TABLE": "stack"})
     lines = "".join(f"\n  {number}" for number in range(7, 21))

@@ -56,9 +56,7 @@ DRAWN = st.one_of(
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(DRAWN, min_size=1, max_size=3), st.integers(0, 2), st.sampled_from([None, 2, 3]))
-def test_no_text_passes_tests_that_are_said_to_exclude_each_other(
-    tests: list[TextTest], low: int, high: int | None
-) -> None:
+def test_no_text_passes_tests_that_exclude_each_other(tests: list[TextTest], low: int, high: int | None) -> None:
     excluding = find_exclusion(tests, low, high)
     lengths = range(low, 4 if high is None else high + 1)
     of_length = [text for text in TEXTS if len(text) in lengths]
@@ -91,7 +89,7 @@ CONDITIONS = st.lists(
 
 @settings(max_examples=80, deadline=None)
 @given(CONDITIONS)
-def test_no_numbers_satisfy_conditions_that_are_said_to_be_infeasible(
+def test_no_numbers_satisfy_infeasible_conditions(
     drawn: list[tuple[tuple[int, int, int], int, bool]],
 ) -> None:
     conditions = [
@@ -138,7 +136,7 @@ FACTS: Mapping[str, Sequence[Sequence[object]]] = {
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(LITERALS), min_size=1, max_size=5, unique=True))
-def test_a_rule_that_is_said_never_to_hold_derives_nothing(literals: list[str]) -> None:
+def test_a_rule_that_the_lint_calls_dead_derives_nothing(literals: list[str]) -> None:
     body = ", ".join(("q(x, n)", "q(y, m)", "t(x, s)", *literals))
     declared = "relation q(x: string, n: number).\nrelation t(x: string, s: string).\n"
     try:

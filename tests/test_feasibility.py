@@ -162,7 +162,7 @@ PERHAPS = {"condition": {"equals": [{"get_param": "f"}, "x"]}}
         {"g": grant(scope=[{"get_param": "f"}]), **AB},
     ],
 )
-def test_a_grant_that_nobody_can_tell_of_yet_is_locked_and_passes(rig: Rig, resources: dict[str, Any]) -> None:
+def test_an_unknown_grant_unlocks_nothing_and_passes(rig: Rig, resources: dict[str, Any]) -> None:
     assert (rig.ask(resources), rig.edge.requests) == (("allowed", ""), [])
 
 
@@ -222,7 +222,7 @@ def test_all_services_of_a_request_are_asked_within_one_step(rig: Rig) -> None:
     ("mode", "credentials", "glass", "verdict"),
     [("warn", MEMBER, False, "allowed"), ("enforce", MEMBER, True, "denied"), ("enforce", ADMIN, True, "allowed")],
 )
-def test_modes_and_a_broken_glass_lift_what_a_service_says(
+def test_modes_and_break_glass_lift_the_refusal_of_a_service(
     tmp_path: Path, mode: str, credentials: dict[str, Any], glass: bool, verdict: str
 ) -> None:
     (tmp_path / "glass").write_text("2027-03-01T10:00 storage outage" if glass else "")
@@ -270,7 +270,7 @@ def test_what_an_abandoned_stack_held_counts_as_free_for_one_of_its_name_that_is
 
 
 @pytest.mark.parametrize(("action", "count"), [("update", 1), ("restore", 1), ("adopt", 2), ("create", 2)])
-def test_a_grant_that_stays_as_it_is_asks_nobody(rig: Rig, action: str, count: int) -> None:
+def test_an_unchanged_grant_asks_no_service(rig: Rig, action: str, count: int) -> None:
     rig.ask({"g": grant(scope=["a"]), "h": grant(scope=["b"]), **AB})
     first, second = rig.edge.requests
     rig.hold("1", "s/g", "a", scope=first.scope, options=first.options)

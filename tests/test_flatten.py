@@ -258,7 +258,7 @@ def test_an_unknown_in_a_free_map_may_be_a_map() -> None:
         ("OS::Heat::Value", {"value": [1], "type": None}, "os:heat:value", [(WEB, None, "[1]")]),
     ],
 )
-def test_lists_carry_their_indexes_and_null_says_nothing(
+def test_lists_have_their_indexes_and_null_has_no_row(
     kind: str, properties: dict[str, Data], relation: str, rows: list[Row]
 ) -> None:
     item = resource("x", kind, **properties)
@@ -279,7 +279,7 @@ def test_a_null_switches_a_boolean_off_but_not_one_with_a_default() -> None:
     assert [row[described.positions[name]] for name in wanted] == [FALSE, TRUE, None, None]
 
 
-def test_what_stands_under_an_undecided_condition_is_maybe_with_all_that_it_holds() -> None:
+def test_a_resource_with_an_undecided_condition_and_its_contents_are_possible() -> None:
     innermost = resource("kp", "OS::Cinder::QoSAssociation", "web/tr/in", qos_specs="q")
     inner = resource("in", "in.yaml", "web/tr")
     inner = replace(inner, nested=stack(innermost, id="web/tr/in", depth=2))
@@ -349,7 +349,7 @@ def test_an_open_group_may_hold_more_members_of_the_types_that_were_read() -> No
     }
 
 
-def test_an_open_group_of_which_nothing_was_read_may_hold_anything() -> None:
+def test_an_unread_group_of_unknown_size_may_have_any_member() -> None:
     count = worded("get_param n")
     group = replace(resource("g", "OS::Heat::ResourceGroup"), open_members=count)
     wanted = {
@@ -407,7 +407,7 @@ def test_an_open_group_may_hold_more_resources_of_the_types_that_were_read_and_w
     }
 
 
-def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
+def test_the_stack_has_its_parameters_outputs_conditions_and_files() -> None:
     attributes = {"label": "Key", "tags": ["x"], "default": "s3cret"}
     of = replace(
         stack(),
@@ -454,7 +454,7 @@ def grant(name: str = "g", **properties: Data) -> Resource:
     return resource(name, "DatalogGate::Policy", service="rack", **properties)
 
 
-def test_a_grant_tells_its_service_its_end_and_its_options() -> None:
+def test_a_grant_passes_its_expiry_and_options_to_its_service() -> None:
     resource = grant(expires="2027-01-01", options={"same": "rack", "n": {"max": 3}}, scope=[])
     assert facts(stack(resource), "gate:grant", "gate:grant_option", "gate:grant_scope", "datalog_gate:policy") == {
         "gate:grant": certain((resource.id, "rack", "2027-01-01")),

@@ -61,5 +61,5 @@ REASONS = {
 
 
 @pytest.mark.parametrize("reason", sorted(REASONS))
-def test_the_page_says_what_to_change_for_each_thing_that_is_wrong(reason: str) -> None:
+def test_the_page_shows_the_fix_of_each_problem(reason: str) -> None:
     assert reason in (DOCS / "grants.md").read_text("utf-8")

@@ -117,7 +117,7 @@ def test_a_template_is_judged_against_a_live_stack(capsys: pytest.CaptureFixture
     }
 
 
-def test_whoever_asks_may_show_a_token(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_may_send_a_token(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("USERNAME", "PASSWORD", "PROJECT_NAME", "USER_DOMAIN_NAME", "PROJECT_DOMAIN_NAME"):
         monkeypatch.delenv(f"OS_{name}")
     monkeypatch.setenv("OS_TOKEN", "t-0")

@@ -367,7 +367,7 @@ def test_the_command_writes_the_file_and_names_what_it_left_out(cloud: Cloud, tm
     )
 
 
-def test_a_user_who_is_no_admin_is_told_that_lists_may_be_short(cloud: Cloud, tmp_path: Path, capfd: Any) -> None:
+def test_a_user_who_is_no_admin_is_warned_that_lists_may_be_short(cloud: Cloud, tmp_path: Path, capfd: Any) -> None:
     from datalog_gate.doors.cli.main import main
 
     command = ["inventory", "pull", "--tables", "neutronv2:networks", "--output", str(tmp_path / "cloud.jsonl")]

@@ -125,7 +125,7 @@ def test_rules_that_change_meanwhile_keep_their_own_inventory(tmp_path: Path, ga
     assert (first, second, ruleset.inventory.rules == ruleset.rules.digest) == (["a"], ["b"], True)
 
 
-def test_a_change_that_does_not_load_is_told_each_minute_until_it_does(tmp_path: Path) -> None:
+def test_a_change_that_does_not_load_is_logged_each_minute(tmp_path: Path) -> None:
     pull(tmp_path, "a")
     host = Host(tmp_path, "store")
     write_generation(Store(str(tmp_path / "store")), {"nova:servers": ["{"]}, 1.0)

@@ -114,7 +114,7 @@ def test_a_lease_is_one_workers_until_it_ends(tmp_path: Path) -> None:
     assert rows.claim("u") == second
 
 
-def test_what_is_over_is_leased_to_nobody(tmp_path: Path) -> None:
+def test_a_settled_claim_is_not_leased(tmp_path: Path) -> None:
     rows = journal(tmp_path)
     rows.move(begun(rows), "failed", NOW)
     assert rows.lease("u", NOW + 99, 30.0) is None
@@ -167,7 +167,7 @@ def test_a_journal_is_its_owners_and_of_one_version(tmp_path: Path) -> None:
     )
 
 
-def test_an_empty_file_that_somebody_made_becomes_a_journal(tmp_path: Path) -> None:
+def test_an_existing_empty_file_becomes_a_journal(tmp_path: Path) -> None:
     (tmp_path / "journal").touch(mode=0o660)
     begun(journal(tmp_path))
     assert [claim.state for claim in journal(tmp_path).claims()] == ["intent"]
@@ -181,7 +181,7 @@ def test_what_is_no_journal_is_an_error(tmp_path: Path) -> None:
             Journal(str(tmp_path / name))
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "none" / "journal"
     with pytest.raises(JournalError, match=f"^{path} can't be created: .*No such file or directory") as error:
         Journal(str(path))

@@ -104,7 +104,7 @@ resources:
 
 
 @pytest.mark.parametrize("engine", ["native", "pydatalog", "both"])
-def test_a_guard_says_of_which_kind_a_value_is(engine: Any, tmp_path: Path) -> None:
+def test_a_guard_tests_the_kind_of_a_value(engine: Any, tmp_path: Path) -> None:
     (tmp_path / "m.dl").write_text(GUARDS)
     decision = dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(template=KINDS), engine=engine)
     found = {kind: set[object]() for kind in ("string", "number", "boolean", "resource", "no_text")}

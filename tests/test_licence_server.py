@@ -184,7 +184,7 @@ def test_a_consultation_ends_at_its_deadline(server: Server, answer: Answer) -> 
     assert ends == "unavailable: the licence server did not answer within 0.3 seconds"
 
 
-def test_a_server_that_is_not_there_can_not_be_asked() -> None:
+def test_a_server_that_does_not_run_can_not_be_asked() -> None:
     with licence_server() as server:
         pass
     assert read_answer(LicenceServerPlugin({"url": server.url, "retries": "0"})) == f"unavailable: {UNREACHED}"

@@ -148,7 +148,7 @@ def test_a_line_that_a_crash_cut_off_takes_no_record_with_it(tmp_path: Path) -> 
     assert read_entries(tmp_path / "log") == ["broken", {"n": 1}]
 
 
-def test_the_log_is_not_for_everybody_to_read(tmp_path: Path) -> None:
+def test_the_log_is_not_readable_by_all(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         log = DecisionLog(str(tmp_path / "log"), 4000)

@@ -171,9 +171,7 @@ def test_answers_are_counted_by_outcome_door_and_action_and_findings_by_policy(
 
 
 @pytest.mark.usefixtures("idle")
-def test_files_that_change_are_loaded_and_their_failures_counted_where_nobody_asks(
-    make_point: PointFactory, tmp_path: Path, clock: Clock
-) -> None:
+def test_changed_files_are_loaded_without_a_request(make_point: PointFactory, tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "cloud.jsonl").write_text(
         '{"relation": "gate:inventory", "row": ["nova:hosts", "1970-01-01T00:00:04Z", null]}\n'
         '{"relation": "gate:inventory", "row": ["nova:flavors", null, "never"]}\n'
@@ -249,7 +247,7 @@ def test_without_the_options_nothing_is_counted_and_no_thread_starts(make_point:
 
 
 @pytest.mark.usefixtures("idle")
-def test_the_store_is_read_when_somebody_asks(
+def test_the_store_is_read_on_request(
     make_point: PointFactory, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Store, "failures", 0)

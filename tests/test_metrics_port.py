@@ -197,7 +197,7 @@ def test_a_folder_that_is_emptied_is_filled_again(served: Served) -> None:
     served.awaits(create=2, processes=2)
 
 
-def test_an_idle_client_keeps_nobody_waiting(served: Served) -> None:
+def test_an_idle_client_delays_no_other(served: Served) -> None:
     served.start()
     served.awaits(create=1, processes=1)
     with socket.create_connection(("127.0.0.1", served.port)):
@@ -233,7 +233,7 @@ shutil.rmtree("{served.folder}/metrics")
     assert (process.returncode, capfd.readouterr().err) == (0, f"metrics: {error}\n")
 
 
-def test_a_port_of_another_program_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_port_of_another_program_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with running_port(port, tmp_path) as metrics:
@@ -242,7 +242,7 @@ def test_a_port_of_another_program_is_told_once(tmp_path: Path, caplog: pytest.L
     assert problems(caplog) == [f"metrics: the port {port} is used by another program, or for another metrics_folder"]
 
 
-def test_a_folder_that_cannot_be_written_stops_no_decision_and_is_told_once(
+def test_a_folder_that_can_not_be_written_is_logged_once_and_stops_no_decision(
     make_point: PointFactory, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")

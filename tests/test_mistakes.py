@@ -49,7 +49,7 @@ def run(mistake: Mistake) -> tuple[int, tuple[str, ...]]:
 ROWS = [mistake for rows in MISTAKES.values() for mistake in rows]
 
 
-def test_the_page_shows_what_is_said_of_each_mistake_and_none_is_silent() -> None:
+def test_the_page_shows_the_message_of_each_mistake() -> None:
     assert len(ROWS) >= 60
     assert_written(DOCS / "mistakes.md", page())
     silent = [row for row in ROWS if not any(line.startswith(("error", "warning")) for line in run(row)[1])]

@@ -58,7 +58,7 @@ def read_diagnostic(diagnostic: Diagnostic) -> tuple[str, str, str, str | None]:
         ('heat:change(s, "create")', True),
     ],
 )
-def test_a_policy_judges_the_change_if_what_it_rests_on_tells_what_is_done(body: str, transition: bool) -> None:
+def test_a_policy_whose_relations_have_the_action_judges_the_change(body: str, transition: bool) -> None:
     rules = rules_of(
         f"{POLICY}p(s) :- {body}.\nasked(s) :- heat:resource(s), gate:request(_).\n"
         "server(s) :- heat:resource(s).\nrelation known(s: resource).\n"
@@ -206,7 +206,7 @@ def places(decision: dg.Decision) -> list[tuple[str, str]]:
     ]
 
 
-def test_what_is_gone_stands_in_the_older_template(tmp_path: Path) -> None:
+def test_a_deleted_resource_has_its_place_in_the_older_template(tmp_path: Path) -> None:
     rules = '@deny("gone", "{s} in {z}")\ngone(s, z) :- old:os:nova:server(_id=s, availability_zone=z), z != null,'
     rules += ' heat:change(s, "delete").\n@deny("kind", "{s}")\nkind(s) :- heat:change(s, "replace").'
     server = "  web:\n    type: OS::Nova::Server\n    properties:\n      flavor: f\n      availability_zone: z1\n"

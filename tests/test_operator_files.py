@@ -156,7 +156,7 @@ def test_errors_have_their_exit_codes(
     assert [load["message"] for load in json.loads(capsys.readouterr().out)["diagnostics"]] == [message]
 
 
-def test_an_upgrade_tells_all_that_it_breaks() -> None:
+def test_an_upgrade_lists_all_that_it_breaks() -> None:
     problems = refusals(lambda: check_rules("gone.dl", catalogue=dg.read_catalogue("heat.json")), "span", "message")
     assert [(str(span), message) for span, message in problems] == [
         ("gone.dl:2:31", "os:nova:server has no column image"),

@@ -80,7 +80,7 @@ def has_circle(widths: dict[str, float], edges: list[tuple[str, str]]) -> bool:
     return bool(left)
 
 
-def test_a_chain_stands_in_one_column_and_who_is_alone_below() -> None:
+def test_a_chain_is_one_column_and_single_resources_are_below() -> None:
     layout = arrange({"net": 90.0, "subnet": 90.0, "port": 90.0, "key": 90.0}, [("net", "subnet"), ("subnet", "port")])
     step = HEIGHT + RISE
     assert layout.positions == {

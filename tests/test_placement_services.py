@@ -111,7 +111,7 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_a_placement_that_says_nothing_or_is_not_there_is_unavailable(silent: str, tmp_path: Path) -> None:
+def test_a_placement_without_an_answer_is_unavailable(silent: str, tmp_path: Path) -> None:
     reasons = {}
     for url in (silent, LOCAL):
         service: Service = LicencePool({"endpoint": url, "file": str(tmp_path / "f"), "timeout": "0.2"})

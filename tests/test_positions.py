@@ -89,7 +89,7 @@ def folder(tmp_path: Path) -> Path:
         ("node.yaml", {"parameters": {"flavor": "x"}}, "image", "node.yaml:11:14"),
     ],
 )
-def test_a_value_that_a_parameter_says_stands_where_it_was_written(
+def test_a_value_from_a_parameter_has_the_place_where_it_was_written(
     folder: Path, template: str, inputs: dict[str, object], column: str, place: str
 ) -> None:
     if "environments" in inputs:
@@ -104,12 +104,12 @@ def test_a_value_that_a_parameter_says_stands_where_it_was_written(
         '@deny("p", "bad")\np(s, v) :- os:nova:server(_id=s, flavor=v), v = "bad".\n',
     ],
 )
-def test_a_finding_on_an_environment_of_one_line_stands_in_it(rule: str, folder: Path) -> None:
+def test_a_finding_on_an_environment_of_one_line_has_its_place(rule: str, folder: Path) -> None:
     (folder / "env.yaml").write_text('{"parameters": {"size": "bad"}}')
     assert places(rule, folder, "top.yaml", environments=[folder / "env.yaml"]) == ["env.yaml:1:25"]
 
 
-def test_an_error_over_an_environment_of_one_line_stands_in_it(folder: Path) -> None:
+def test_an_error_over_an_environment_of_one_line_has_its_place(folder: Path) -> None:
     (folder / "env.yaml").write_text('{"parameters": {"size": "bad"}}')
     (folder / "m.dl").write_text(
         '@deny("p", "bad")\np(n) :- heat:environment(value=v), is_string(v), cidr_host_count(v, n).\n'
@@ -137,7 +137,7 @@ def run_check(stack: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.slow
-def test_every_violation_of_the_fixtures_stands_at_the_value_at_fault_or_at_what_lacks_it(
+def test_each_violation_of_the_fixtures_has_its_place(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -188,7 +188,7 @@ def test_nested_servers_stand_where_the_stacks_around_them_say_their_values(tmp_
         ),
     ],
 )
-def test_what_a_template_says_beside_its_resources_stands_where_it_says_it(
+def test_the_other_sections_of_a_template_have_their_places(
     text: str, places: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "t.yaml").write_text(text)

@@ -136,7 +136,7 @@ def test_a_denial_is_as_severe_as_its_mode(project: Path, mode: str, level: str)
     assert judge(project) == [HUGE.replace("error", level)]
 
 
-def test_a_comment_that_ignores_nothing_is_told_at_its_place(project: Path) -> None:
+def test_a_comment_that_ignores_nothing_is_reported_at_its_place(project: Path) -> None:
     (project / "datalog-gate.toml").write_text(CONFIGURED)
     web = project / "stacks/web.yaml"
     web.write_text(WEB.replace(" until 2027-01-31", ""))
@@ -147,7 +147,7 @@ def test_a_comment_that_ignores_nothing_is_told_at_its_place(project: Path) -> N
     ]
 
 
-def test_what_is_wrong_with_the_configuration_is_told_in_the_template(project: Path) -> None:
+def test_errors_of_the_configuration_are_shown_in_the_template(project: Path) -> None:
     (project / "datalog-gate.toml").write_text("rulez = []\n")
     [problem] = Workspace(project).judge(project / "stacks/web.yaml")[str(project / "stacks/web.yaml")]
     assert problem.message == "datalog-gate.toml:1:1: there is no key `rulez`"

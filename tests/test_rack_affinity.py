@@ -237,7 +237,7 @@ def test_a_large_answer_keeps_everything_and_balances_racks() -> None:
 
 
 @pytest.mark.slow
-def test_a_conflict_that_there_was_no_time_to_reduce_says_so() -> None:
+def test_a_conflict_that_was_not_reduced_in_time_says_so() -> None:
     clock = Clock(60, time.monotonic())
     clock.left = 0.03
     besides = replace(TIGHT, constraints=(same("zone", "a"),))

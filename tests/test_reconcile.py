@@ -119,7 +119,7 @@ class Liar(Seats):
         (Keeper, None, []),
     ],
 )
-def test_an_abandoned_stack_keeps_what_its_service_says_once_heat_has_it_no_more(
+def test_an_abandoned_stack_keeps_its_claims_as_its_service_decides(
     tmp_path: Path, kind: type[Seats], stack_state: StackState | None, expected: list[ReconcileResult]
 ) -> None:
     make_broker(tmp_path, "u").journal.abandon("s", "p", "name-s")

@@ -123,9 +123,7 @@ def test_members_that_take_other_values_are_shown_each(folder: Path, capsys: pyt
     assert denied(capsys) == [f"crowd/g/{at} takes m1.{at}" for at in range(5)]
 
 
-def test_members_beside_others_whose_names_begin_alike_are_shown_each(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_members_with_a_common_prefix_are_shown_separately(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     named = "os:nova:server(_id=s, name=n), os:nova:server(_id=t, name=m), is_string(n), is_string(m)"
     (folder / "m.dl").write_text(f'@deny("pair", "{{s}} is beside {{t}}")\npair(s, t) :- {named}, concat(n, "0", m).\n')
     member = "{type: OS::Nova::Server, properties: {image: i, flavor: f, name: n%index%}}"

@@ -76,7 +76,7 @@ def test_a_rule_is_refused_where_a_check_of_all_rules_refuses_it(steps: list[tup
             assert set() < answer <= expected, texts(after)  # what is wrong in itself is not checked with others
 
 
-def test_what_is_refused_is_told_with_place_and_advice() -> None:
+def test_a_refusal_has_a_place_and_advice() -> None:
     index, _ = index_modules([OWN], policies=["a"]).add("r1", "a", read("error(x) :- nova:tags(x, y)", "r1"))
     with pytest.raises(RulesError) as raised:
         index.add("r2", "a", read("p(x) :- nova:servers(idd=x)", "r2"))

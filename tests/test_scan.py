@@ -402,7 +402,7 @@ gone(server) :- heat:updated(id=server, time=time), time < "2027-02-01", not liv
 """
 
 
-def test_what_lives_is_judged_alike_by_a_run_and_from_what_is_stored(store: ScanStore) -> None:
+def test_live_stacks_give_the_same_findings_from_a_run_and_from_the_store(store: ScanStore) -> None:
     rows = {"nova:servers": [{"id": "s-a", "status": "SHUTOFF"}, {"id": "s-c", "status": "ACTIVE"}]}
     asked = Rules(policy_set(DRIFT)).scan_request(DAY, inventory=rows)
     stacks = [

@@ -199,7 +199,7 @@ def test_other_rules_are_tried(folder: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.usefixtures("folder")
-def test_engines_judge_again_alike(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_engines_rejudge_with_one_result(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *SCAN, "2027-03-01")
     expected = run(capsys, "scan", "rejudge")
     assert run(capsys, "scan", "rejudge", "--engine", "native") == expected
@@ -240,7 +240,7 @@ def test_the_store_is_exported_as_parquet(capsys: pytest.CaptureFixture[str]) ->
     assert rows == [("big.yaml", "Shuge", None), ("net/plain.yaml", "Ssmall", None), ("small.yaml", "Ssmall", None)]
 
 
-def test_a_store_that_is_missing_or_none_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_or_invalid_store_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "scan", "findings") == (
         3,
         "",

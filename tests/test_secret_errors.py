@@ -42,7 +42,7 @@ OPEN_NAME = {"type": "OS::Nova::Server", "properties": {"flavor": "small", "name
         ({"pw": "web"}, ["what a hidden parameter gives has no value here"]),
     ],
 )
-def test_an_error_over_another_row_than_that_of_a_hidden_value_is_told(
+def test_an_error_over_a_row_without_hidden_values_is_shown(
     parameters: dict[str, Data], expected: list[str], tmp_path: Path
 ) -> None:
     rules = '@deny("p", "{s}")\np(s) :- os:nova:server(_id=s, name=n), n != null, int(n, i), i > 9.\n'

@@ -283,7 +283,7 @@ def test_only_what_came_from_a_hidden_parameter_is_covered(tmp_path: Path) -> No
     assert decision.rows("m:o") == [["a", hidden], ["b", "o"]]
 
 
-def test_the_digest_of_the_facts_tells_nothing_about_a_hidden_value(tmp_path: Path) -> None:
+def test_the_digest_of_the_facts_does_not_depend_on_a_hidden_value(tmp_path: Path) -> None:
     rules = '@record("p", "")\np(s) :- os:nova:server(_id=s, admin_pass=p, name=n), heat:parameter(value=p).'
     template = stack_of({"admin_pass": {"get_param": "pw"}, "name": {"get_param": "open"}})
     first, other, public = (

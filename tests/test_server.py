@@ -155,7 +155,7 @@ def test_without_a_token_only_what_says_how_the_server_is_answers(api: Api) -> N
     assert opened == dict.fromkeys(("/", "/healthcheck", "/metrics", "/v2/openapi.json"), 200)
 
 
-def test_headers_of_the_client_make_nobody_somebody(api: Api) -> None:
+def test_headers_of_the_client_change_no_identity(api: Api) -> None:
     forged = {"X_Identity_Status": "Confirmed", "X_Roles": "admin", "OpenStack_System_Scope": "all"}
     assert refusal(api.ask("GET", "/v2/policies", token="", **forged))[:2] == (401, "unauthorized")
 
@@ -177,7 +177,7 @@ def create_stack(data: dict[str, Any], name: str, api: Api) -> Any:
     return rules.decide(StackDefinition(data).stack(name, rules.catalogue))
 
 
-def test_the_same_question_of_another_caller_is_for_who_sees_everything(api: Api) -> None:
+def test_only_a_caller_who_sees_everything_may_ask_for_another(api: Api) -> None:
     question = {"template": SHORT, "caller": {"user": "u", "project": "p2", "roles": ["member"]}}
     codes = {user: api.ask("POST", "/v2/decisions", question, user).status_code for user in USERS}
     assert codes == {"ann": 403, "bob": 403, "rita": 403, "adam": 201, "sid": 403, "dora": 403, "nina": 403}
@@ -325,7 +325,7 @@ def test_a_waiver_that_the_rules_do_not_take_is_refused(api: Api) -> None:
     assert answer.json["errors"][0]["suggestion"] == "did you mean length?"
 
 
-def test_a_query_reads_what_is_sent_and_all_stacks_for_who_sees_all(tmp_path: Path) -> None:
+def test_a_query_reads_the_sent_facts_or_all_stacks_that_the_caller_sees(tmp_path: Path) -> None:
     api = Api(tmp_path, scan_store=scan(tmp_path))
     rules = "twice(x, y) :- n(x), y = x * 2.\nn(x) :- number(x)."
     body = {"query": "twice(x, y)", "rules": rules, "facts": {"number": [[2], [3]]}}
@@ -350,7 +350,7 @@ def test_a_request_with_a_known_key_is_answered_and_not_done_again(api: Api) -> 
     assert (told, told["diagnostics"][0]["code"]) == (repeated, "bad-waiver")
 
 
-def test_a_write_that_nobody_answered_may_be_done_again_after_a_while(api: Api) -> None:
+def test_an_unanswered_write_may_be_repeated_after_a_while(api: Api) -> None:
     records = api.server.records
     now = [1000.0]
     records._clock = lambda: now[0]
@@ -467,7 +467,7 @@ def test_a_file_that_does_not_load_turns_the_health_red_until_it_does(tmp_path: 
     assert states == [(200, "ok", "ok"), (503, "failing", "failing"), (200, "ok", "ok")]
 
 
-def test_a_wrong_setting_and_a_port_that_is_taken_are_told_at_the_start(tmp_path: Path) -> None:
+def test_a_wrong_setting_and_a_taken_port_are_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "server.conf").write_text("[datalog_gate_server]\nbody_limit = 5\n")
     with pytest.raises(InputError, match=r"body_limit .* 1024"):
         serve(tmp_path / "server.conf", "127.0.0.1", 1)

@@ -183,7 +183,7 @@ def test_without_a_session_each_page_leads_to_the_sign_in_and_back(browser: Brow
     assert browser.post("/pages/sign-out", {}).headers["set-cookie"].startswith(f"{COOKIE}=; Path=/pages; HttpOnly")
 
 
-def test_a_wrong_token_signs_nobody_in(browser: Browser) -> None:
+def test_a_wrong_token_is_refused(browser: Browser) -> None:
     answers = [browser.post("/pages/sign-in", {"token": token}) for token in ("no", "", "a;b", "x" * 5000, "\u202e")]
     assert [(answer.status_code, "set-cookie" in answer.headers) for answer in answers] == [(401, False)] * 5
 

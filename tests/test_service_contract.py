@@ -95,5 +95,5 @@ def test_a_service_that_says_nothing_objects_to_nothing_and_keeps_nothing() -> N
     plain.commit(Held(key="k", project="p", uuid="u", decision={}))
 
 
-def test_an_error_says_which_service_it_is_of() -> None:
+def test_an_error_names_its_service() -> None:
     assert [str(PluginError("no")), str(PluginError("no", "seats"))] == ["no", "seats: no"]

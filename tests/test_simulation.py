@@ -141,7 +141,7 @@ WRONG: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("query", "sequence", "message"), WRONG)
-def test_what_is_wrong_is_told_with_its_place(query: str, sequence: str, message: str) -> None:
+def test_errors_have_their_places(query: str, sequence: str, message: str) -> None:
     policies = {"t": lines('p(1)  action("clear")  p-(x) :- clear(x)')}
     with pytest.raises(RulesError) as raised:
         dg.simulate(policies, "t", query, sequence)
@@ -168,7 +168,7 @@ def test_a_table_that_nothing_defines_is_empty_with_a_warning() -> None:
     assert [warning.message for warning in simulation.warnings] == ["nothing defines nova:srv: it is empty"]
 
 
-def test_a_trace_tells_the_steps_and_why_a_row_holds() -> None:
+def test_a_trace_shows_the_steps_and_why_a_row_holds() -> None:
     policies = {"t": lines("bad(x) :- flag(x), not known(x)"), "a": lines(FLAGS)}
     simulation = dg.simulate(policies, "t", "bad(x)", "raise(1) clear(2) known+(3)", "a")
     assert explain_simulation(simulation) == [

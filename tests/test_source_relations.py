@@ -199,7 +199,7 @@ def test_what_the_text_says_is_a_row_before_any_function_is_resolved(
     assert rows(stack(text), relation) == expected
 
 
-def test_a_text_that_nobody_knows_yet_opens_no_map() -> None:
+def test_an_unknown_text_is_no_map() -> None:
     text = (
         HOT
         + """\

@@ -71,7 +71,7 @@ def ask_heat(folder: Path, host: str = "aio") -> StackState | None:
         ("NONSENSE", ("u",), (), None),
     ],
 )
-def test_a_stack_became_what_heat_says_where_that_is_proof(
+def test_the_state_of_a_stack_comes_from_heat_if_that_is_proof(
     cloud: Cloud,
     tmp_path: Path,
     status: str,
@@ -115,7 +115,7 @@ def test_a_stack_is_in_progress_since_its_last_sign_of_life(
         (f"{LISTED}?physical_resource_id=u", {}, 500),
     ],
 )
-def test_an_answer_that_is_none_tells_nothing(
+def test_an_invalid_answer_gives_no_state(
     cloud: Cloud, tmp_path: Path, request_: str, body: object, status: int
 ) -> None:
     shows(cloud, "CREATE_COMPLETE", "v")
@@ -149,7 +149,7 @@ def test_a_stack_that_heat_does_not_know_is_gone_only_from_the_heat_of_this_host
 
 
 @pytest.mark.usefixtures("cloud")
-def test_heat_that_is_down_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heat_that_is_down_gives_no_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stacks = HeatStacks(Heat(), claimed(tmp_path, "u"), "aio")
     monkeypatch.setattr(stacks._heat._adapter, "endpoint_override", "http://127.0.0.1:1/v1/p")
     assert stacks(ID) is None

@@ -74,7 +74,7 @@ def test_migrations_make_the_tables_of_the_package(tmp_path: Path) -> None:
         assert rows.execute(select(locks).order_by(locks.c.name)).all() == [(name, 0) for name in sorted(tables.LOCKS)]
 
 
-def test_an_upgrade_tells_the_revision_before(store: Store) -> None:
+def test_an_upgrade_shows_the_previous_revision(store: Store) -> None:
     assert [store.upgrade(), store.upgrade(), store.revision()] == [REVISION, REVISION, REVISION]
 
 

@@ -76,7 +76,7 @@ def test_the_place_of_a_key_is_the_key_itself() -> None:
 
 
 @pytest.mark.parametrize("text", ["a: [x]\na: [x]\n", '{"a": ["x"], "a": ["x"]}'])
-def test_a_key_that_says_the_same_twice_is_no_duplicate(text: str) -> None:
+def test_a_repeated_key_with_the_same_value_is_no_duplicate(text: str) -> None:
     assert read_document(text, "t.yaml").data == {"a": ["x"]}
 
 

@@ -157,7 +157,7 @@ def test_names_in_a_template_behind_a_link_start_from_its_target(folder: Path, l
 
 
 @pytest.mark.parametrize("name", ["none.txt", "a\\0b", "x" * 5000, ".", "ftp://host/x"])
-def test_a_file_that_is_not_there_is_missing(folder: Path, name: str) -> None:
+def test_a_file_that_does_not_exist_is_missing(folder: Path, name: str) -> None:
     (folder / "t.yaml").write_text(
         f'heat_template_version: 2018-08-31\nresources: {{a: {{type: A, properties: {{x: {{get_file: "{name}"}}}}}}}}\n'
     )

@@ -54,7 +54,7 @@ def properties(stack: Stack) -> dict[str, Data]:
     return {resource.name: dict(resource.properties) for resource in child(stack).resources}
 
 
-def test_a_held_stack_stands_in_the_place_of_what_its_parent_says() -> None:
+def test_a_nested_stack_in_heat_replaces_the_one_in_the_parents_template() -> None:
     stack = read(held(size=64, unknown="left by an update"))
     assert (child(stack).id, child(stack).name, child(stack).depth) == ("web/db", "web-db-x7", 1)
     assert properties(stack) == {"port": {"network": ResourceId("web/net")}, "disk": {"size": 64}}

@@ -270,7 +270,7 @@ outputs: {all: {value: {get_param: list}}, first: {value: {get_param: [list, 0]}
     ("properties", "names"),
     [("index_var: null", ["n-0"]), ("index_var: 0, count: 1", ["n-%index%"]), ("removal_policies: null", ["n-0"])],
 )
-def test_a_property_of_a_group_is_taken_as_its_schema_says(properties: str, names: list[str]) -> None:
+def test_a_property_of_a_group_is_converted_by_its_schema(properties: str, names: list[str]) -> None:
     text = "resources: {g: {type: OS::Heat::ResourceGroup, properties: {resource_def: {type: A, properties: {n: n-%index%}}, %s}}}\n"
     group = read(text.replace("%s", properties)).resources[0].nested
     assert group
@@ -360,7 +360,7 @@ def test_the_members_of_a_chain_wait_for_each_other() -> None:
         ]
 
 
-def test_a_remote_template_that_nobody_gave_is_open_and_not_missing() -> None:
+def test_a_remote_template_that_was_not_given_is_unknown_not_missing() -> None:
     url = "https://example.com/db.yaml"
     db, use = read(
         f"resources: {{db: {{type: '{url}'}}, use: {{type: A, properties: {{x: {{get_attr: [db, y]}}}}}}}}\n"
@@ -389,7 +389,7 @@ def test_a_property_that_a_nested_template_does_not_have_is_refused() -> None:
     assert diagnostics == [("bad-parameter", 3, "there is no parameter `nam`", "did you mean `name`?")]
 
 
-def test_a_facade_tells_the_template_that_it_nests_about_itself() -> None:
+def test_resource_facade_reads_the_resource_that_nests_the_template() -> None:
     child = (
         HEAD
         + "resources: {x: {type: A, properties: {m: {resource_facade: metadata}, d: {resource_facade: deletion_policy}}}}\n"

@@ -149,7 +149,7 @@ def test_a_default_of_null_is_none() -> None:
     ]
 
 
-def test_parameters_that_nobody_defines_are_refused() -> None:
+def test_undefined_parameters_are_refused() -> None:
     diagnostics = problems(
         "parameters: {image: {type: string}}\n", environment="parameters:\n  imge: x\n", parameters={"zz": 1}
     )

@@ -91,7 +91,7 @@ def test_an_ignore_waives_the_finding_of_its_policy_on_its_line_until_its_day(
         ("ignore[flavour] until 2027-01-31: reason", "there is no policy flavour to ignore", "did you mean flavor?"),
     ],
 )
-def test_an_ignore_without_day_reason_or_policy_has_no_effect_and_is_told(
+def test_an_ignore_without_day_reason_or_policy_is_reported_and_has_no_effect(
     comment: str, warning: str, advice: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("web.yaml").write_text(STACK.format(f"  # datalog-gate: {comment}"))
@@ -153,7 +153,7 @@ def test_an_ignore_is_read_in_capitals_too(capsys: pytest.CaptureFixture[str]) -
     assert error == "datalog-gate: waiver web.yaml:6 ends soon: 1 day left\n"
 
 
-def test_an_ignore_that_covers_nothing_in_any_template_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_ignore_that_covers_nothing_in_any_template_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     Path("web.yaml").write_text(STACK.format(IGNORE).replace("huge", "small"))
     Path("two.yaml").write_text("heat_template_version: 2018-08-31\nresources: {a: {type: web.yaml}}\n")
     code, _, error = run(capsys, "check", "web.yaml", "two.yaml", "--rules", "m.dl", *JANUARY, "--ignore", "image")
@@ -249,7 +249,7 @@ def test_a_baseline_that_cannot_be_read_is_an_error(
     assert (code, printed.splitlines()[0]) == (3, f"error[unreadable] {error}")
 
 
-def test_a_baseline_whose_name_is_no_text_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_with_an_undecodable_name_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
     code, _, printed = check(capfd, "--baseline", "\ud800", "--output", "baseline=b.json")
     assert (code, printed.splitlines()[0]) == (3, "error[unreadable] there is no baseline ?")
 
@@ -279,7 +279,7 @@ def test_a_finding_has_the_same_fingerprint_on_another_line(capsys: pytest.Captu
     assert fingerprints() == before
 
 
-def test_sarif_says_that_an_ignore_is_in_the_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sarif_marks_an_ignore_as_in_source(capsys: pytest.CaptureFixture[str]) -> None:
     unknown = "  seed: {type: OS::Heat::RandomString}\n"
     Path("web.yaml").write_text(STACK.format(IGNORE))
     Path("db.yaml").write_text(STACK.format(IGNORE).replace("huge", "{get_attr: [seed, value]}") + unknown)

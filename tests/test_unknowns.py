@@ -246,7 +246,7 @@ def test_a_comparison_is_decided_by_bounds(literal: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
-def test_every_engine_bounds_alike(limit: int) -> None:
+def test_all_engines_compute_the_same_bounds(limit: int) -> None:
     facts: Facts = {"e": [(1, 1), (1, 2), (2, U), (2, V)], "f": [(1, 3), (2, 3)]}
     unsure: Facts = {"e": [(1, 2)]}
     text = f"p(g, k) :- f(g, _), k = count{{ y : e(g, y) }}. q(g) :- p(g, k), k < {limit}."

@@ -110,7 +110,7 @@ def test_an_address_that_is_silent_and_a_secret_that_is_gone_are_problems(desk: 
     assert webhook.deliver({}) == f"webhook_secret_file {desk.secret} can't be read: No such file or directory"
 
 
-def test_who_tells_never_waits_and_what_is_lost_is_logged(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_notification_never_blocks_and_its_loss_is_logged(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     gate: Queue[None] = Queue()
     webhook = desk.webhook(sleep=lambda _: gate.get())
     for at in range(MOST + 2):  # one is under way at most
@@ -143,7 +143,7 @@ def test_settings_that_can_not_work_are_refused_at_the_start(
         Approval({"file": "approvals", **settings})
 
 
-def test_requests_and_verdicts_are_told_once(
+def test_requests_and_verdicts_are_sent_once(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OS_AUTH_URL", raising=False)
@@ -188,7 +188,7 @@ def test_the_command_of_the_page_computes_the_signature(desk: Desk, tmp_path: Pa
     assert (printed.stdout, json.loads(body)) == (f"{headers['Datalog-Gate-Signature']}\n", event)
 
 
-def test_a_request_that_finds_no_room_to_wait_is_told_too(desk: Desk, tmp_path: Path) -> None:
+def test_a_request_that_can_not_wait_is_sent_too(desk: Desk, tmp_path: Path) -> None:
     settings = {"file": f"{tmp_path}/approvals", "webhook": desk.url, "webhook_secret_file": str(desk.secret)}
     service = Approval({**settings, "mode": "wait", "wait_number": "1"}, lambda: NOW)
     for uuid, stack in (("u1", "1b1b"), ("u2", "2c2c")):

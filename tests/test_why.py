@@ -175,7 +175,7 @@ CONSTANT = CheckedRule("q", (Const(7),), (), place(7))
 QUESTIONS = program(Stratum(("q",), (SMALL, CONSTANT, NOT), False))
 
 
-def test_of_a_row_that_does_not_hold_each_rule_says_where_it_fails() -> None:
+def test_why_not_shows_where_each_rule_fails() -> None:
     why = explained(QUESTIONS, {"node": [(5,), (4,)], "edge": [(5, 4), (5, 8), (9, 9)]})
     questions: list[RowPattern] = [(5,), (9,), (...,)]
     answers = {row: why.why_not("q", row) for row in questions}

@@ -118,7 +118,7 @@ def test_the_stack_is_judged_as_heat_would_build_it(door: Client, fields: dict[s
     ("flavor", "at"),
     [("huge", "file:///n.yaml:resources.web.properties.flavor"), ({"get_param": "f"}, "resources.n.properties.f")],
 )
-def test_what_a_client_packed_on_one_line_stands_by_its_path(door: Client, flavor: object, at: str) -> None:
+def test_values_of_a_template_on_one_line_have_their_paths_as_places(door: Client, flavor: object, at: str) -> None:
     nested = {"type": "file:///n.yaml", "properties": {"f": "huge"}}
     root = {"heat_template_version": "2018-08-31", "resources": {"n": nested}}
     files = {"file:///n.yaml": json.dumps(template(flavor=flavor))}

@@ -185,7 +185,7 @@ def test_a_refusal_has_the_shape_of_that_apis_errors(verdict: Any, code: int, na
     assert door.heat.requests == []
 
 
-def test_a_deletion_that_a_policy_would_judge_is_refused_where_nobody_can_read_the_stack() -> None:
+def test_a_deletion_is_refused_if_a_policy_needs_a_stack_that_can_not_be_read() -> None:
     door = Door(Point(look=True))
     code, _, content = door.send("Action=DeleteStack&StackName=web")
     message = "delete the stack over the orchestration API, where the policies can read it"

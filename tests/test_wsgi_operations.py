@@ -121,7 +121,7 @@ def test_each_operation_is_stopped_in_heats_shape_but_a_rollback(
         ("DELETE", STACK, ALLOWED, None, []),
     ],
 )
-def test_the_point_hears_of_abandoned_stacks_only(
+def test_the_point_is_notified_of_abandoned_stacks_only(
     method: str, path: str, judged: Answer | Exception, answer: Any, left: list[tuple[str, str, str]]
 ) -> None:
     point = Point(judged)
@@ -166,7 +166,7 @@ def test_an_action_that_can_not_be_read_is_refused(body: bytes) -> None:
         (LookupError("a fault of Heat's"), "failed"),
     ],
 )
-def test_the_decision_point_hears_what_heat_answered(answer: Any, outcome: Outcome) -> None:
+def test_the_decision_point_gets_the_answer_of_heat(answer: Any, outcome: Outcome) -> None:
     point = Point()
     door = client(point)
     door.heat.answer = answer
@@ -186,7 +186,7 @@ def test_the_decision_point_hears_what_heat_answered(answer: Any, outcome: Outco
         ("409 Conflict", f"http://cloud/v1/p/stacks/web/{UUID}", ""),
     ],
 )
-def test_the_decision_point_hears_which_stack_was_made(status: str, href: str, stack_id: str) -> None:
+def test_the_decision_point_gets_the_id_of_the_created_stack(status: str, href: str, stack_id: str) -> None:
     point = Point()
     door = client(point)
     door.heat.answer = status, {"stack": {"id": UUID, "links": [{"href": href, "rel": "self"}]}}
@@ -236,7 +236,7 @@ VALUES = {"user_id": "u", "project_id": "own", "roles": ["member"]}
         (None, TOKEN, True, None),
     ],
 )
-def test_only_a_context_made_of_a_valid_token_is_vouched_for(
+def test_only_a_context_from_a_valid_token_is_trusted(
     context: Context | None, token: object, unverified: bool, credentials: Mapping[str, object] | None
 ) -> None:
     point = Point()
@@ -342,7 +342,7 @@ def test_a_failure_after_heats_answer_changes_nothing_for_the_user(monkeypatch: 
     assert client(point).ask("DELETE", STACK) == (201, "")
 
 
-def test_the_decision_point_hears_of_what_could_not_be_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_decision_point_is_notified_of_forwarding_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -433,7 +433,7 @@ def test_other_mappings_are_none_of_the_filters(way: str, environment: Any) -> N
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_user_says_which_values_heat_would_decrypt(way: str) -> None:
+def test_no_user_chooses_the_values_that_heat_decrypts(way: str) -> None:
     environment = {"parameters": {"f": ["get_valid_encryption_key", "huge"]}, "encrypted_param_names": ["f"]}
     error = looked(*WAYS[way](environment))
     assert error

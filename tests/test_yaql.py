@@ -154,7 +154,7 @@ def test_a_query_over_what_is_not_known_is_what_a_user_can_choose() -> None:
     assert value.unread
 
 
-def test_a_query_that_nobody_can_read_is_refused_also_over_what_is_not_known() -> None:
+def test_an_invalid_query_is_refused_also_over_unknowns() -> None:
     message = "`yaql` has an expression that can't be read at character 1"
     query: dict[str, Data] = {"expression": "'evil", "data": {"get_param": "key"}}
     assert refusals(lambda: read(query), "code", "message") == [("bad-function", message)]

@@ -72,7 +72,7 @@ def test_a_stack_of_a_real_heat_goes_on_once_its_request_is_approved(page: Any, 
         assert heading.inner_text() == f"{number}: used"
 
 
-def test_the_policy_that_hits_most_says_whom(page: Any, site: Site) -> None:
+def test_the_policy_with_most_findings_lists_its_subjects(page: Any, site: Site) -> None:
     sign_in(page, site.url)
     most = page.locator("section", has=page.get_by_role("heading", name="By policy")).locator("tbody a").first
     assert most.inner_text() == "ssh"

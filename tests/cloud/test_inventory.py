@@ -111,7 +111,7 @@ short(wanted, left) :-
 """
 
 
-def test_a_quota_that_the_inventory_tells_denies(own_cloud: Cloud, tmp_path: Path) -> None:
+def test_a_quota_in_the_inventory_denies(own_cloud: Cloud, tmp_path: Path) -> None:
     ann, path = own_cloud.users["ann"], tmp_path / "cloud.jsonl"
     assert own_cloud.folder
     rules = own_cloud.folder / "rules" / "quota.dl"

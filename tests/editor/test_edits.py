@@ -64,7 +64,7 @@ async def test_a_server_takes_any_edit_and_answers_as_a_new_one(
 
 
 @pytest.mark.parametrize("name", [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("rules/*/*.dl"))[::18]])
-def test_what_is_told_at_once_is_what_the_check_of_all_rules_tells(name: str) -> None:
+def test_the_quick_check_finds_what_the_check_of_all_rules_finds(name: str) -> None:
     chance = random.Random(name)
     workspace, path = Workspace(ROOT), ROOT / name
     text = path.read_text()

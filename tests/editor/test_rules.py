@@ -29,7 +29,7 @@ async def test_rules_without_a_mistake_have_no_problem(editor: Editor) -> None:
     assert await editor.open(GROUP, OPEN) == []
 
 
-async def test_a_mistake_is_told_at_once_with_an_edit_that_was_tried(editor: Editor) -> None:
+async def test_a_mistake_is_reported_with_a_tested_edit(editor: Editor) -> None:
     for wrong, right, problem, title in (
         (
             "security_group.rulez(",

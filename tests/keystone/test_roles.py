@@ -65,7 +65,7 @@ def test_rules_know_the_caller_s_roles_and_project(cloud: Cloud, user: str, salt
     assert (code, message) == (answer[0], answer[1].format(**cloud.projects))
 
 
-def test_heat_itself_refuses_whoever_may_not_create(cloud: Cloud) -> None:
+def test_heat_itself_refuses_callers_without_the_right_to_create(cloud: Cloud) -> None:
     answer = cloud.ask("rita", "POST", "stacks", stack_name="none", template=template())
     assert (answer.status_code, answer.json()["error"]["type"]) == (403, "Forbidden")
     assert "policies deny" not in answer.text
@@ -106,7 +106,9 @@ def test_a_stack_of_another_project_is_heats_to_refuse(cloud: Cloud) -> None:
         ("edna", "night", "edge", 403), ("alice", "night", "night", 201),
     ],
 )  # fmt: skip
-def test_oslo_policy_says_who_may_grant_a_service(cloud: Cloud, user: str, service: str, salt: str, code: int) -> None:
+def test_oslo_policy_decides_who_may_grant_a_service(
+    cloud: Cloud, user: str, service: str, salt: str, code: int
+) -> None:
     """The policy file names a role for one service; any member may grant the other. The engine has no type for a grant
     here, so that what the gate lets pass is Heat's to refuse."""
     answer = cloud.ask(

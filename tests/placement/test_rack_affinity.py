@@ -259,7 +259,7 @@ def test_all_grants_of_a_stack_are_solved_by_the_first_and_the_others_take_their
     assert racks.used == {}
 
 
-def test_a_share_that_nobody_came_for_is_released_with_the_grant_that_asked(cloud: Cloud, tmp_path: Path) -> None:
+def test_an_unused_share_is_released_with_its_grant(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/2")
     request, other = together(make_request("u1", "s1", "a"), make_request("", "s2", "b"))
     racks.service.reserve(request)

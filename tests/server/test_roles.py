@@ -12,7 +12,7 @@ from tests.test_server import template
 ENTRY = {"policy": "length", "reason": "the old app", "expires": "2127-01-01"}
 
 
-def test_nothing_is_told_without_a_good_token_and_in_the_documented_form(site: Site) -> None:
+def test_a_request_without_a_valid_token_is_a_401(site: Site) -> None:
     forged = {"X-Auth-Token": "none", "X-Roles": "admin", "X-Identity-Status": "Confirmed", "X-User-Id": "root"}
     for headers in ({}, forged):
         answer = requests.get(f"{site.url}/v2/policies", headers=headers, timeout=PATIENCE)

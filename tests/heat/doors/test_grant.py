@@ -7,7 +7,7 @@ from tests.heat.doors.rig import wait
 from tests.heat.doors.templates import string, template
 
 
-def test_a_grant_is_reserved_before_its_scope_is_made_and_tells_the_decision(here: GrantHeat) -> None:
+def test_a_grant_is_reserved_before_its_scope_is_created_and_has_the_decision(here: GrantHeat) -> None:
     name = here.created(template(g=grant(scope=["s"]), s=string(), v=value(place("s"))))
     [claim] = here.claims()
     assert (claim.path, claim.state, claim.decision) == (f"{name}/g", "reserved", {"s": {"place": 1}})
@@ -109,7 +109,7 @@ def test_a_refused_grant_is_asked_for_again_and_not_taken_for_granted(here: Gran
     assert here.resources(name)["a"] == "CREATE_COMPLETE"
 
 
-def test_a_change_of_expires_alone_asks_nobody(here: GrantHeat) -> None:
+def test_a_change_of_expires_alone_asks_no_service(here: GrantHeat) -> None:
     name = here.created(template(g=grant("trial", ["a"], expires="2100-01-01"), a=string()))
     [old] = here.claims()
     assert old.expires == 4102444800.0

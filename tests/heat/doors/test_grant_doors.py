@@ -59,7 +59,7 @@ CHANGED: dict[str, Ask] = {
 
 @pytest.mark.parametrize("message", WRONG)
 @pytest.mark.parametrize("operation", NEW)
-def test_a_stack_whose_grant_can_not_be_had_is_not_made(granting: Heat, operation: str, message: str) -> None:
+def test_a_stack_whose_grant_is_refused_is_not_created(granting: Heat, operation: str, message: str) -> None:
     name = granting.name()
     with granting.unchanged():
         assert refusal(NEW[operation](granting, name, WRONG[message])) == (403, message.format(name))
@@ -67,7 +67,7 @@ def test_a_stack_whose_grant_can_not_be_had_is_not_made(granting: Heat, operatio
 
 @pytest.mark.parametrize("message", WRONG)
 @pytest.mark.parametrize("operation", CHANGED)
-def test_an_update_whose_grant_can_not_be_had_changes_nothing(granting: Heat, operation: str, message: str) -> None:
+def test_an_update_whose_grant_is_refused_changes_nothing(granting: Heat, operation: str, message: str) -> None:
     name = granting.created(CLEAN)
     with granting.unchanged():
         assert refusal(CHANGED[operation](granting, name, WRONG[message])) == (403, message.format(name))

@@ -140,7 +140,7 @@ def test_a_grant_by_another_name_is_a_grant_and_one_that_is_mapped_away_is_none(
     assert (len(here.claims()), here.calls()) == (1, before)
 
 
-def test_a_grant_under_a_false_condition_asks_nobody(here: GrantHeat) -> None:
+def test_a_grant_with_a_false_condition_asks_no_service(here: GrantHeat) -> None:
     body = template(g=grant("trial", ["s"]) | {"condition": "on"}, s=string())
     body |= {"parameters": {"on": {"type": "boolean"}}, "conditions": {"on": {"get_param": "on"}}}
     name = here.created(body, parameters={"on": False})

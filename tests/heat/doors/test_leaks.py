@@ -95,7 +95,7 @@ def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield heat
 
 
-def test_nothing_that_the_gate_says_shows_a_secret(heat: Heat) -> None:
+def test_no_output_of_the_gate_shows_a_secret(heat: Heat) -> None:
     texts, filtered = [], "filter" in heat.folder.name
     if filtered:
         for body in bodies():

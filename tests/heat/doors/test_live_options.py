@@ -16,9 +16,7 @@ COUNTED = re.compile(r'^datalog_gate_decisions_total{outcome="(\w+)",door="(\w+)
 
 
 @pytest.mark.parametrize(("convergence", "filtered"), [(True, True), (True, False), (False, False)])
-def test_a_mode_changes_while_heat_runs_and_each_door_tells_what_it_decided(
-    tmp_path: Path, convergence: bool, filtered: bool
-) -> None:
+def test_a_mode_changes_while_heat_runs_at_each_door(tmp_path: Path, convergence: bool, filtered: bool) -> None:
     [port] = free_ports(1)
     options = {
         "reload_seconds": "0", "policy_modes": "", "metrics_port": str(port), "metrics_folder": f"{tmp_path}/metrics",

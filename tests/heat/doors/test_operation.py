@@ -74,7 +74,7 @@ def outcome(action: str, of: Any) -> tuple[object, ...] | None:
     return None
 
 
-def test_the_plugin_says_what_the_point_says() -> None:
+def test_the_plugin_returns_the_answer_of_the_point() -> None:
     assert sorted(lifecycle.STOPPED) == sorted(action.upper() for action in CLOSED)
     assert MAX_LENGTH == REASON
 

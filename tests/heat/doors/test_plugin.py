@@ -131,7 +131,7 @@ def test_a_group_that_a_signal_scales_is_judged_in_its_tree(legacy: Heat) -> Non
     assert _operations(legacy, name)[4:] == [("update", event) for event in judged]
 
 
-def test_a_vetoed_stack_is_kept_with_its_reason_where_the_option_says_so(tmp_path: Path) -> None:
+def test_a_vetoed_stack_is_kept_with_its_reason_if_the_option_is_set(tmp_path: Path) -> None:
     with running(tmp_path, convergence=False, options={"keep_vetoed_stack": "true"}) as heat:
         name, _ = heat.create(LONG, disable_rollback=False)
         assert (heat.outcome(name), heat.stack(name)["disable_rollback"]) == (("CREATE_FAILED", why()), False)
