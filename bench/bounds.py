@@ -65,7 +65,7 @@ FACTS: dict[RelationRef, list[Row]] = {
 
 
 def unsure(rounds: int) -> Iterator[str]:
-    """Decide over facts that are partly unknown, beside the same facts known."""
+    """Compare decisions over partly unknown facts with those over known facts."""
     yield UNSURE
     rules, texts = job.rules(), (job.unsure(2000), job.body(2000))
     unknown, plain = (lambda: {"": job.ours(rules, texts[0])}), (lambda: {"": job.ours(rules, texts[1])})
@@ -73,7 +73,7 @@ def unsure(rounds: int) -> Iterator[str]:
 
 
 def changed(rounds: int) -> Iterator[str]:
-    """Decide after one row of the inventory changed, beside the decision before."""
+    """Compare decisions before and after a change of one row of the inventory."""
     yield CHANGED
     rules = Rules(load([RuleFile("job", "job.dl", CLOUD)]))
     rows: dict[str, list[tuple[object, ...]]] = {
@@ -97,7 +97,7 @@ def changed(rounds: int) -> Iterator[str]:
 
 
 def explained(rounds: int) -> Iterator[str]:
-    """Explain all 81 violations of the job, beside the decision."""
+    """Compare the explanation of all 81 violations of the job with the decision."""
     rules, text = job.rules(), job.body(2000)
     times: list[tuple[float, float]] = []
     longest = 0

@@ -1,4 +1,4 @@
-"""Measure decisions beside other engines and a plain reference.
+"""Compare decisions with other engines and a plain reference.
 
 python -m bench.evaluation [ROUNDS] [--write]
 
@@ -139,7 +139,7 @@ def many(rounds: int) -> Iterator[str]:
 
 
 def lifted(rules: dg.Rules, stacks: Sequence[Stack]) -> tuple[Callable[[], Answer], Callable[[], Answer]]:
-    """Our findings of stacks, at once and one by one, with the stack before each row: those of what is certain."""
+    """The certain findings of stacks, at once and one by one, with the stack before each row."""
     program = slice_for(rules.program, frozenset(policy.relation for policy in rules.policies))
     many_at_once = lift(program, stack_inputs(program, SHIPPED))
     facts: dict[str, Facts] = {}

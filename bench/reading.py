@@ -1,4 +1,4 @@
-"""Measure the way from texts to facts beside the parsers alone.
+"""Compare reading texts into facts with parsing alone.
 
 python -m bench.reading [ROUNDS]
 """

@@ -1,4 +1,4 @@
-"""Measure a reservation in the journal, beside two transactions.
+"""Compare a reservation in the journal with two transactions.
 
 python -m bench.reservations [ROUNDS [URL...]]: in a file of SQLite, and in the empty stores of these URLs.
 """

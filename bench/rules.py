@@ -1,4 +1,4 @@
-"""Measure parsing beside Python's parser, and loading 300 policies.
+"""Compare parsing with Python's parser, and measure loading 300 policies.
 
 python -m bench.rules [ROUNDS]
 """

@@ -69,7 +69,7 @@ def main(rounds: int) -> None:
 
 
 def time_folder(templates: int) -> None:
-    """Print what `check` of a folder of templates takes, in one process and in two."""
+    """Print the time of `check` for a folder of templates, in one process and in two."""
     text = (STACKS / "bastion" / "template.yaml").read_text()
     print(f"\n| check, {templates:,} templates | elapsed s | CPU s |\n|---|---|---|")
     with tempfile.TemporaryDirectory() as path:

@@ -1,4 +1,4 @@
-"""Measure scans of many stacks beside single checks.
+"""Compare scans of many stacks with single checks.
 
 python -m bench.scan [--stacks N ...] [--findings N] [--write]
 
@@ -81,7 +81,7 @@ crowded(zone, n) :- all:os:nova:server(availability_zone=zone),
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a command took."""
+    """The costs of a command."""
 
     seconds: float
     cpu: float
@@ -237,7 +237,7 @@ def _rejudge(folder: Path, rules: Path | str) -> Cost:
 
 
 def _check(folder: Path, stacks: int, alone: int) -> Cost:
-    """What all stacks would cost by a command each, from some of them, which decide as the scan did."""
+    """The estimated cost of one command for each stack, from a sample with the scan's decisions."""
     costs = []
     with duckdb.connect(str(folder / STORE)) as store:
         decisions = dict(store.execute("SELECT root, decision FROM definition").fetchall())
@@ -254,7 +254,7 @@ def _check(folder: Path, stacks: int, alone: int) -> Cost:
 
 
 def _peer_row(stacks: int) -> str:
-    """What OPA takes for the three rules. Errors: SystemExit if it finds other violations than we do."""
+    """The time of OPA for the three rules. Errors: SystemExit if its violations differ from ours."""
     count = min(IN_TURN, stacks)
     title = f"OPA, the three rules above, JSON in one process, from {count} of them"
     opa = peers.installed()["OPA"]

@@ -55,12 +55,12 @@ EVENTS: tuple[tuple[float, str], ...] = (
     (0.05, "rules"), (0.1, "replace"), (0.2, "rules"), (0.25, "database"), (0.35, "rules"), (0.4, "kill"),
     (0.5, "measure"), (0.6, "rules"), (0.8, "rules"), (1.0, "measure"),
 )  # fmt: skip
-"""What happens after which part of the requests."""
+"""The events of a run, by the part of the requests after which they happen."""
 
 
 @dataclass
 class Load:
-    """What the clients have seen."""
+    """The observations of the clients."""
 
     url: str
     token: str
@@ -202,7 +202,7 @@ class Client:
 
 
 def run_load(folder: Path, total: int, kind: str = "sqlite", events: tuple[tuple[float, str], ...] = EVENTS) -> Any:
-    """The figures of a load, with what was `wrong`."""
+    """The figures of a load, with its `wrong` answers."""
     with database(folder, kind) as (store, restart):
         (folder / "rules").mkdir()
         write_rules(folder, LIMITS[0])
@@ -282,7 +282,7 @@ def prepare(load: Load) -> None:
 
 
 def wait_for_health(url: str) -> None:
-    """Wait until a worker says that it can work. Errors: SystemExit with what it says instead after a minute."""
+    """Wait until a worker is ready. Errors: SystemExit with its last answer after a minute."""
     end = time.monotonic() + 60
     while (answer := requests.get(f"{url}/healthcheck", timeout=60)).status_code != 200:
         if time.monotonic() > end:
@@ -297,7 +297,7 @@ def milliseconds(seconds: list[float]) -> list[int]:
 
 @contextmanager
 def database(folder: Path, kind: str) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The URL of a store, and what kills its server and starts it again."""
+    """The URL of a store, and functions that kill and restart its server."""
     if kind == "sqlite":
         yield f"sqlite:///{folder}/store", lambda: None
         return
@@ -346,7 +346,7 @@ def measure_times(folder: Path) -> dict[str, Any]:
         lists = [ask("GET", "/policies/load/tables/linked/rows") for _ in range(13)]
 
         def many(_: int) -> int:
-            """The answers to one connection, whose client costs a tenth of what requests' would."""
+            """The answers of one connection, whose client costs a tenth of one of requests."""
             connection, asked = HTTPConnection("127.0.0.1", port, timeout=60), 0
             for _ in range(1000):
                 connection.request("GET", "/v1/policies", headers={"X-Auth-Token": token})
