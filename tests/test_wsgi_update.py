@@ -275,6 +275,8 @@ def test_environment_files_that_only_heat_could_merge_are_refused(point: Decisio
          "an update with `existing` can't be judged with parameter_merge_strategies "
          "(send the whole stack, without `existing`)"),
         ("PATCH", {"environment": {"parameters": ["f"]}}, "the section parameters is not a map"),
+        ("PATCH", {"environment": {"event_sinks": 5}}, "the section event_sinks is not a list"),
+        ("PATCH", {"environment": "resource_registry: {1: null}"}, "a type must be a string"),
         ("PATCH", {"template": "a: [b"}, "<template>:2:1: this is not YAML: while parsing a flow sequence, "
          "did not find expected ',' or ']'"),
     ],

@@ -336,9 +336,7 @@ def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> d
     names = _environment_files({**body, "files": files})
     data = _data(None if names else body.get("environment"), "<environment>", as_json=False)
     _check_environment(data, "<environment>")
-    own: dict[str, Any] = {name: dict(_map(data, name)) for name in _MAPS} | {
-        "event_sinks": list(data.get("event_sinks") or [])
-    }
+    own: dict[str, Any] = {name: dict(_map(data, name)) for name in _MAPS} | {"event_sinks": _sinks(data)}
     own["parameters"] |= body.get("parameters") or {}
     for name in names:
         data = _data(files[name], name, as_json=False)
@@ -349,7 +347,7 @@ def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> d
         for section in _MAPS:
             first = not own[section]
             own[section] |= {key: value for key, value in _map(data, section).items() if first or value is not None}
-        own["event_sinks"] = own["event_sinks"] or list(data.get("event_sinks") or [])
+        own["event_sinks"] = own["event_sinks"] or _sinks(data)
     return own
 
 
@@ -368,6 +366,8 @@ def _merge_registry(registry: Mapping[str, Any], more: Mapping[str, Any]) -> dic
     """Merge a registry into another; null removes a type (heat/engine/environment.py, `_register_info`)."""
     result = dict(registry)
     for key, value in more.items():
+        if not isinstance(key, str):
+            raise InputError.of("a type must be a string", "bad-environment")
         if value is None:
             removed = [key]
             if key.endswith("*"):
@@ -413,6 +413,13 @@ def _map(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(section, dict):
         raise InputError.of(f"the section {name} is not a map", "bad-environment")
     return section
+
+
+def _sinks(data: Mapping[str, Any]) -> list[Any]:
+    sinks = data.get("event_sinks") or []
+    if not isinstance(sinks, list):
+        raise InputError.of("the section event_sinks is not a list", "bad-environment")
+    return list(sinks)
 
 
 def _data(text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
