@@ -106,6 +106,19 @@ resources:
     assert stack.files == {"child.yaml": CHILD}
 
 
+def test_a_stack_resource_takes_the_whole_registry() -> None:
+    mappings = {
+        "server": {"OS::Nova::Server": "OS::Heat::Value"},
+        "s": {"server": {"OS::Nova::Server": "OS::Heat::None"}},
+    }
+    stack = read(
+        "resources: {s: {type: OS::Heat::Stack, properties: {template: {get_file: child.yaml}, parameters: {name: n}}}}\n",
+        environment={"resource_registry": {"resources": mappings}},
+        files={"child.yaml": CHILD},
+    )
+    assert members(stack.resources[0]) == {"web/s/server": ("OS::Heat::Value", {"name": "n", "nets": []})}
+
+
 def test_a_resource_of_a_nested_template_gives_its_id_and_attributes() -> None:
     child = "heat_template_version: 2018-08-31\nparameters: {more: {type: boolean, default: false}}\n"
     child += "conditions: {more: {get_param: more}}\nresources: {in: {type: A}, gone: {type: A, condition: more}, "

@@ -180,6 +180,11 @@ def _resource(
         unsure = properties if names is None else None
         properties = {name: _part(properties, name) for name in names or ()}
     if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
+        registry = inside.registry
+        if (
+            kind != STACK
+        ):  # a stack of its own gets all of it (heat/engine/resources/openstack/heat/remote_stack.py:286)
+            registry = registry.child(member.name)
         facade = {
             "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
             "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
@@ -191,7 +196,7 @@ def _resource(
             name=f"{inside.name}-{member.name}",
             parent=own,
             depth=inside.depth + 1,
-            registry=inside.registry.child(member.name),
+            registry=registry,
             facade=facade,
         )
         if own.path in tree.held.stacks:
