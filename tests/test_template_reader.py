@@ -187,6 +187,13 @@ def test_a_version_that_is_a_number_is_not_missing() -> None:
     assert refusals(lambda: read_stack("heat_template_version: 2018\n"), "message") == [message]
 
 
+def test_a_key_of_later_versions_is_not_suggested_for_itself() -> None:
+    text = "heat_template_version: 2016-04-08\nresources: {a: {type: A, external_id: x}}\n"
+    assert refusals(lambda: read_stack(text), "message", "suggestion") == [
+        ("a resource has no key `external_id`", None)
+    ]
+
+
 def test_all_problems_are_reported_together_with_their_text() -> None:
     text = "resources:\n  a: {type: A, depends_on: x}\n  b: {type: A, properties: {p: {get_param: y}}}\n"
     with pytest.raises(InputError) as error:

@@ -13,7 +13,7 @@ from datalog_gate.base.expression import content
 from datalog_gate.base.unknown import call, derived
 from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
-from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
+from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
 from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, read_environments
 from datalog_gate.template.held import HeldStack, label_of
@@ -92,7 +92,7 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
             content[part] = scope.resolve(value, (*path, key)) if part in _RESOLVED else value
         elif dialect.hot:
             place = scope.document.key_place((*path, key))
-            tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, RESOURCE_KEYS))
+            tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, dialect.parts))
     if not isinstance(kind := content.get("type"), str):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
         return None
