@@ -146,7 +146,7 @@ def read_environments(
     """Merge environments. `types` are the types of the parameters of all templates that were found. Without
     `has_base_url` no file is relative to a `base_url`."""
     environment, files = Environment(), list(files)
-    sections = _sections(body, report) if body else {}
+    sections = read_sections(body, report) if body else {}
     if body:
         for name, target in (("parameters", environment.parameters), ("parameter_defaults", environment.defaults)):
             target |= dict(_given(body, name, sections.get(name, {})))
@@ -158,7 +158,7 @@ def read_environments(
         for file in files:
             _check_shared(file, merges, report)
     for file in files:
-        sections = _sections(file, report)
+        sections = read_sections(file, report)
         wanted = sections.get("parameter_merge_strategies", {})
         for name in sections.keys() & {"parameters", "parameter_defaults"}:
             target = environment.parameters if name == "parameters" else environment.defaults
@@ -189,7 +189,7 @@ def read_environments(
     return environment
 
 
-def _sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
+def read_sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
     """The sections with maps; invalid ones are reported."""
 
     def wrong(message: str, path: Path, suggestion: str | None = None) -> None:

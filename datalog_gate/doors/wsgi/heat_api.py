@@ -27,7 +27,7 @@ from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
 from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack, read_tags
 from datalog_gate.files.stack_definition import StackDefinition, remove_masked
 from datalog_gate.template.document import Document, read_document
-from datalog_gate.template.environment import SPECIAL
+from datalog_gate.template.environment import SPECIAL, read_sections
 from datalog_gate.template.held import HeldStacks, read_adopted
 
 LOG = logging.getLogger(__name__)
@@ -334,21 +334,31 @@ def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> d
     """The environment of the request by sections, merged as in heat/common/environment_util.py, without merge
     strategies."""
     names = _environment_files({**body, "files": files})
-    data = _data(None if names else body.get("environment"), "<environment>", as_json=False)
-    _check_environment(data, "<environment>")
-    own: dict[str, Any] = {name: dict(_map(data, name)) for name in _MAPS} | {"event_sinks": _sinks(data)}
+    data = _request_sections(None if names else body.get("environment"), "<environment>")
+    own: dict[str, Any] = {name: dict(_map(data, name)) for name in _MAPS}
+    own["event_sinks"] = data.get("event_sinks", [])
     own["parameters"] |= body.get("parameters") or {}
     for name in names:
-        data = _data(files[name], name, as_json=False)
-        _check_environment(files[name], name)
+        data = _request_sections(files[name], name)
         if data.get("parameter_merge_strategies"):
             message = "an update with `existing` can't be judged with parameter_merge_strategies"
             raise InputError.of(message, "unsupported", "send the whole stack, without `existing`")
         for section in _MAPS:
             first = not own[section]
             own[section] |= {key: value for key, value in _map(data, section).items() if first or value is not None}
-        own["event_sinks"] = own["event_sinks"] or _sinks(data)
+        own["event_sinks"] = own["event_sinks"] or data.get("event_sinks", [])
     return own
+
+
+def _request_sections(environment: object, label: str) -> Mapping[str, Any]:
+    """The sections of an environment. Wrong ones are refused, since Heat would not see them: it gets the rest."""
+    _check_environment(environment, label)
+    problems: list[Diagnostic] = []
+    document = _environment_document(environment, label)
+    read_sections(document, problems.append)
+    if problems:
+        raise InputError(problems)
+    return _data(document.data, label)
 
 
 def _merge_environment(stored: StoredStack, own: Mapping[str, Any], cleared: list[str]) -> dict[str, Any]:
@@ -415,13 +425,6 @@ def _map(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return section
 
 
-def _sinks(data: Mapping[str, Any]) -> list[Any]:
-    sinks = data.get("event_sinks") or []
-    if not isinstance(sinks, list):
-        raise InputError.of("the section event_sinks is not a list", "bad-environment")
-    return list(sinks)
-
-
 def _data(text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
     data = read_document(text, label, as_json).data if isinstance(text, str) else text or {}
     if not isinstance(data, dict):
@@ -436,11 +439,7 @@ def _check_environment(environment: object, label: str) -> None:
     user names, and build with other values than the judged ones (heat/objects/raw_template.py:56-80,
     heat/common/crypt.py:118).
     """
-    document = (
-        read_document(environment, label, as_json=False)
-        if isinstance(environment, str)
-        else Document(label, None, environment or {})
-    )
+    document = _environment_document(environment, label)
     data = document.data if isinstance(document.data, dict) else {}
     problems = [
         (path, f"`{path[-1]}` maps the types {_OURS}* to others, which is not allowed", "exclude them from the pattern")
@@ -455,6 +454,12 @@ def _check_environment(environment: object, label: str) -> None:
                 for path, message, help_ in problems
             ]
         )
+
+
+def _environment_document(environment: Any, label: str) -> Document:
+    if isinstance(environment, str):
+        return read_document(environment, label, as_json=False)
+    return Document(label, None, environment or {})
 
 
 def _redefined_types(registry: object, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
