@@ -199,6 +199,19 @@ def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, A
     assert door.heat.requests == []
 
 
+def test_a_default_that_heat_may_ignore_is_refused(door: Client) -> None:
+    inner = template(flavor={"get_param": "f"})
+    inner["parameters"]["f"]["default"] = "huge"
+    named = {
+        "a": "parameter_defaults: {x: 1}",
+        "b": "parameter_defaults: {f: small}",
+    }  # Heat ignores f
+    resources = {"in": {"type": "OS::Heat::Stack", "properties": {"template": json.dumps(inner)}}}
+    body = body_of({**CHOSEN, "resources": resources}, files=named, environment_files=["a", "b"])
+    reason = "The policies can't judge what depends on the value of f by several environment files: "
+    assert door.message(body) == (400, f"{reason}write it out in the template")
+
+
 def test_what_only_heat_knows_passes_a_policy_that_allows_what_is_unknown(door: Client) -> None:
     zone = {"yaql": {"expression": "str([1])"}}
     status, headers, _ = door.send(body_of(template(availability_zone=zone)))

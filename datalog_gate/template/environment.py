@@ -166,7 +166,8 @@ def read_environments(
             for key, given in _given(file, name, sections[name]):
                 if not alone and key not in types:  # Heat ignores it, unless it has another template that declares it
                     if name == "parameter_defaults" and not (key in target and target[key].value == given.value):
-                        unknown = Unknown(phrase(f"the value of {key} by several environment files"), given.place)
+                        merged = phrase(f"the value of {key} by several environment files")
+                        unknown = Unknown(merged, given.place, unread=True)
                         target[key] = replace(given, value=unknown)
                     continue
                 if given.value is None and not alone:
