@@ -41,7 +41,7 @@ CREATIONS = (
     "a template in JSON with a key twice",
     "an environment in JSON",
     "a facade in a member of a group",
-    "a wildcard that leads nowhere",
+    "a wildcard without an effect",
 )
 """The ways round the filter that are tried here too."""
 
