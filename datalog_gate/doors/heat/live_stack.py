@@ -63,12 +63,17 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
 
 
 def _was_complete(context: Any, stack_id: str) -> bool:
-    """Whether a stack was complete before the update that Heat is rolling back, according to its events."""
+    """Whether a stack was complete before the update that Heat is rolling back, according to its events.
+
+    Only their reasons tell the events of the stack from those of resources to which a user gave its id or name
+    (heat/engine/stack.py:1287, 1479, 1807, 2370).
+    """
     events = Event.get_all_by_stack(context, stack_id, filters={"resource_action": list(BUILDING)})
     states = [
         (event.resource_action, event.resource_status)
         for event in sorted(events, key=lambda event: event.id)
-        if event.physical_resource_id == stack_id  # events of the stack itself
+        if event.physical_resource_id == stack_id
+        if event.resource_status == "FAILED" or event.resource_status_reason.startswith("Stack ")
     ]
     started = [at for at, (action, status) in enumerate(states) if action != "ROLLBACK" and status == "IN_PROGRESS"]
     before = states[: started[-1]] if started else []

@@ -31,6 +31,21 @@ NESTED: dict[str, Any] = {
     "template": template(inner={"type": "inner.yaml"}, s=string()),
     "files": {"inner.yaml": json.dumps(CLEAN)},
 }
+CONTAINER = """\
+from heat.engine import properties, resource
+
+class Container(resource.Resource):
+    properties_schema = {"name": properties.Schema(properties.Schema.STRING)}
+
+    def physical_resource_name(self):
+        return self.properties["name"]
+
+    def handle_create(self):
+        raise ValueError("it is full")
+
+def resource_mapping():
+    return {"Container": Container}
+"""
 CREATED = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
 
 
@@ -138,6 +153,21 @@ def test_a_rollback_of_the_root_opens_no_way_into_a_nested_stack(engine: Heat) -
     assert (engine.stack(name)["stack_status"], codes) == ("ROLLBACK_IN_PROGRESS", [400] * 4)
     engine.ended(name)  # a slow Heat may begin its rollback twice, which cancels the nested one
     assert engine.lengths(name) == [8, 8]
+
+
+def test_events_that_resources_forge_make_no_refused_state_one_to_return_to(tmp_path: Path) -> None:
+    """A user may give resources the id of their stack: by `external_id`, or as the name of a container of Swift, of
+    which this Heat has none."""
+    (tmp_path / "container.py").write_text(CONTAINER)
+    with running(tmp_path, convergence=True, resources=f"{RESOURCES},{ENGINE},{tmp_path}") as heat:
+        name, _ = heat.create(LONG)
+        heat.ended(name)
+        complete = {**string(), "external_id": heat.stack(name)["id"]}
+        begun = {"type": "Container", "properties": {"name": heat.stack(name)["id"]}, "depends_on": ["s", "complete"]}
+        body = template(s=string(), complete=complete, begun=begun)
+        assert heat.on(name, "PUT", template=body, disable_rollback=False).status_code == 202
+        status, reason = heat.outcome(name)
+        assert (status, reason[: len(why())], heat.lengths(name)) == ("ROLLBACK_FAILED", why(), [8])
 
 
 @pytest.mark.parametrize(
