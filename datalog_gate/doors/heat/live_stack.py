@@ -43,7 +43,7 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
             return None
     elif live.owners and action not in CLOSED:
         return None
-    elif rolled_back and not _comes_from_heat(stack, template, action):
+    elif rolled_back and not (live.is_begun_by_owner(rolled_back[0]) and _comes_from_heat(stack, template, action)):
         rolled_back = []
     if rolled_back and _was_complete(context, rolled_back[0].id):
         return None
@@ -109,14 +109,24 @@ class LiveStack:
         self.path = "/".join([self.root_name, *names[::-1]])
         self._names = names[::-1]
 
-    def is_begun_by_owner(self) -> bool:
-        """Whether an operation on the owner of a nested stack began this one. Otherwise a user or a signal began it
-        directly: Heat accepts no signal while the parent resource is in progress (aws/autoscaling/autoscaling_group.py,
-        `adjust`)."""
-        if not self.owners:
-            return False
-        parent = Row.get_by_name_and_stack(self._context, self._names[-1], self.owners[-1].id)
-        return parent is not None and parent.status == "IN_PROGRESS"
+    def is_begun_by_owner(self, owner: Any = None) -> bool:
+        """Whether an operation on the owner of a nested stack began this one, or one on that `owner` further up.
+        Otherwise a user or a signal began it directly: Heat accepts no signal while the parent resource is in progress
+        (aws/autoscaling/autoscaling_group.py, `adjust`)."""
+        first = self.owners.index(owner or self.owners[-1]) if self.owners else 0
+        chain = [*self.owners, self.stack]
+        return bool(self.owners) and all(
+            self._works_on(chain[at], self._names[at], chain[at + 1].id) for at in range(first, len(self.owners))
+        )
+
+    def _works_on(self, owner: Any, name: str, stack_id: str) -> bool:
+        """Whether Heat works on the resource for a nested stack. The resource of a new one has no id of a stack yet."""
+        return any(
+            (row.name, row.status) == (name, "IN_PROGRESS")
+            and row.action != "DELETE"
+            and row.physical_resource_id in (None, stack_id)
+            for row in Row.get_all_active_by_stack(self._context, owner.id).values()
+        )
 
     def old_definition(self) -> StackDefinition:
         """The definition before the operation; empty if nothing of the stack was ever built. Heat keeps the template of

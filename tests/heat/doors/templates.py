@@ -34,6 +34,18 @@ OF_PARAMETER: dict[str, Any] = {
     "parameters": {"length": {"type": "number", "default": 8}},
     "resources": {"s": string({"get_param": "length"})},
 }
+GROUP = {
+    "type": "OS::Heat::AutoScalingGroup",
+    "properties": {"min_size": 1, "max_size": 3, "desired_capacity": 1, "resource": string()},
+}
+UP = {
+    "type": "OS::Heat::ScalingPolicy",
+    "properties": {
+        "adjustment_type": "change_in_capacity",
+        "auto_scaling_group_id": {"get_resource": "group"},
+        "scaling_adjustment": 1,
+    },
+}
 
 
 def why(finding: str = "length: s has 64 characters", hint: str = " (32 are enough)", resource: str = "s") -> str:

@@ -22,7 +22,7 @@ from heat.engine.stack import Stack
 from datalog_gate.decision_point.engine_start import LIVE, PROBE, find_start
 from datalog_gate.doors.cli.doctor.cloud_access import probe_engine
 from tests.heat.doors.rig import HERE, PROJECT, RESOURCES, Heat, running, wait
-from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, string, template, why
+from tests.heat.doors.templates import CLEAN, GROUP, LONG, OF_PARAMETER, UP, string, template, why
 
 ENGINE = RESOURCES.parent / "engine"
 PATCH = Path(__file__).parents[3] / "contrib" / "heat.patch"
@@ -168,6 +168,23 @@ def test_events_that_resources_forge_make_no_refused_state_one_to_return_to(tmp_
         assert heat.on(name, "PUT", template=body, disable_rollback=False).status_code == 202
         status, reason = heat.outcome(name)
         assert (status, reason[: len(why())], heat.lengths(name)) == ("ROLLBACK_FAILED", why(), [8])
+
+
+def test_a_group_that_a_signal_scales_during_a_rollback_of_the_root_is_judged(engine: Heat) -> None:
+    def body(value: str, seconds: int, **more: Any) -> dict[str, Any]:
+        properties = {"value": value, "action_wait_secs": {"create": 0, "update": seconds}}
+        slow = {"type": "OS::Heat::TestResource", "properties": properties, "depends_on": "group"}
+        return {"template": template(group=GROUP, up=UP, slow=slow, **more), "disable_rollback": False}
+
+    name = engine.created(**body("a", 8))
+    fails = {"type": "OS::Heat::TestResource", "properties": {"fail": True}, "depends_on": "slow"}
+    assert engine.on(name, "PUT", **body("b", 0, bad=fails)).status_code == 202
+    wait(lambda: engine.stack(name)["stack_status"] == "ROLLBACK_IN_PROGRESS", lambda: str(engine.stack(name)))
+    wait(lambda: engine.resources(name)["slow"] == "UPDATE_IN_PROGRESS", lambda: str(engine.resources(name)))
+    with changed(engine, "length > 32", "length > 6"):
+        assert engine.on(name, "POST", "/resources/up/signal").status_code == 200
+        assert engine.ended(name)[0] == "ROLLBACK_COMPLETE"
+        assert engine.lengths(name) == [8]
 
 
 @pytest.mark.parametrize(

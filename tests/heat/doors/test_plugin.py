@@ -7,23 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.heat.doors.rig import Heat, running, wait
-from tests.heat.doors.templates import CLEAN, LONG, denial, string, template, why
+from tests.heat.doors.templates import CLEAN, GROUP, LONG, UP, denial, string, template, why
 
 NESTED: dict[str, Any] = {
     "template": template(inner={"type": "inner.yaml"}, s=string()),
     "files": {"inner.yaml": json.dumps(CLEAN)},
-}
-GROUP = {
-    "type": "OS::Heat::AutoScalingGroup",
-    "properties": {"min_size": 1, "max_size": 3, "desired_capacity": 1, "resource": string()},
-}
-UP = {
-    "type": "OS::Heat::ScalingPolicy",
-    "properties": {
-        "adjustment_type": "change_in_capacity",
-        "auto_scaling_group_id": {"get_resource": "group"},
-        "scaling_adjustment": 1,
-    },
 }
 
 
