@@ -25,12 +25,13 @@ MAX_DIGITS: Final = 1000
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # as in str.splitlines, which is used to count and show lines
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?>(?:[.:][A-Za-z0-9_]+)*)"
-# The most common tokens come first. Repeated groups are atomic, (?>(?:...)*), and not possessive, (?:...)*+: before
-# Python 3.11.5 these keep what a last, failing repetition has read (https://github.com/python/cpython/issues/106052).
+# The most common tokens come first, each with the space after it. Repeated groups are atomic, (?>(?:...)*), and not
+# possessive, (?:...)*+: before Python 3.11.5 these keep what a last, failing repetition has read
+# (https://github.com/python/cpython/issues/106052).
 _TOKEN = re.compile(
     rf"""
-      \A\ufeff | [\ {_BREAKS}\t]++
-    | (?P<name> {_NAME}(?![+-]\() )
+    (?:
+      (?P<name> {_NAME}(?![+-]\() )
     | (?P<sign> [][(){{}},.;+*%@-] | :- | != | <= | >= | \?\? | == | := | =< | => | <> | &&? | \|\|? | [:=<>!]
         | /(?![/*]) )
     | (?P<string> "(?>(?:[^"\\{_BREAKS}]|\\[^{_BREAKS}])*)" | '(?>(?:[^'\\{_BREAKS}]|\\[^{_BREAKS}])*)' )
@@ -40,7 +41,10 @@ _TOKEN = re.compile(
     | (?P<bad_comment> /\*(?s:.*) )
     | (?P<bad_string> ["'][^{_BREAKS}]*+ )
     | (?P<bad_number> [0-9]++(?>(?:\.?[A-Za-z0-9_]++)*) )
+    | \A\ufeff | [\ {_BREAKS}\t]
     | (?P<bad_character> (?s:.) )
+    )
+    [\ {_BREAKS}\t]*+
     """,
     re.VERBOSE,
 )
@@ -170,10 +174,10 @@ def _tokens(text: str) -> tuple[list[Token], list[Token]]:
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         if kind == "comment":
-            comments.append(Token(kind, match[0], *match.span()))
+            comments.append(Token(kind, match[kind], *match.span(kind)))
         elif kind:
-            start, end = match.span()
-            word = match[0]
+            start, end = match.span(kind)
+            word = match[kind]
             if kind == "name":
                 kind = _KINDS.get(word, "name")
             elif kind == "sign":
