@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +13,7 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.violation_key import compares_states
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import EngineError, RulesError, UsageError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, fields, replace
 from datalog_gate.base.values import Row, Unknown, Value, row_key, show, to_json
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Violation, Waiver

@@ -69,6 +69,19 @@ def test_the_inner_layers_do_no_input_and_output() -> None:
     assert wrong == []
 
 
+def test_a_module_defines_its_fields_by_one_library() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {alias.name} of dataclasses beside records"
+        for _, path in modules()
+        if any(name.startswith("datalog_gate.base.records.") for name in _imported(path))
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
+        for alias in node.names
+        if alias.name not in ("KW_ONLY", "asdict")
+    ]
+    assert wrong == []
+
+
 def test_doors_do_not_import_each_other() -> None:
     doors = {"cli", "wsgi", "heat", "schedulers", "server", "openstack_client", "editor"}
     starts = {

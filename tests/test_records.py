@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base import records
 
 
-def _define(decorator: Any) -> Any:
-    @decorator(frozen=True, slots=True)
+def _define(library: Any) -> Any:
+    @library.dataclass(frozen=True, slots=True)
     class Row:
         name: str
         size: int = 1
-        place: str = dataclasses.field(default="", compare=False, repr=False)
+        place: str = library.field(default="", compare=False, repr=False)
 
     return Row
 
 
-def _define_keyed(decorator: Any) -> Any:
-    @decorator(frozen=True, slots=True)
+def _define_keyed(library: Any) -> Any:
+    @library.dataclass(frozen=True, slots=True)
     class Base:
         name: str
-        place: str = dataclasses.field(default="here", kw_only=True)
+        place: str = library.field(default="here", kw_only=True)
 
-    @decorator(frozen=True, slots=True)
+    @library.dataclass(frozen=True, slots=True)
     class Row(Base):
         size: int = 1
         _: KW_ONLY
@@ -37,15 +37,15 @@ def _define_keyed(decorator: Any) -> Any:
     return Row
 
 
-def _define_made(decorator: Any) -> Any:
-    @decorator()
+def _define_made(library: Any) -> Any:
+    @library.dataclass()
     class Row:
         name: str
-        tags: list[str] = dataclasses.field(default_factory=list)
+        tags: list[str] = library.field(default_factory=list)
         missing: int = 0
-        seen: set[str] = dataclasses.field(default_factory=set, init=False)
-        color: str = dataclasses.field(default="blue", init=False)
-        length: int = dataclasses.field(init=False)
+        seen: set[str] = library.field(default_factory=set, init=False)
+        color: str = library.field(default="blue", init=False)
+        length: int = library.field(init=False)
 
         def __post_init__(self) -> None:
             self.length = len(self.name)
@@ -53,18 +53,18 @@ def _define_made(decorator: Any) -> Any:
     return Row
 
 
-def _define_made_with_slots(decorator: Any) -> Any:
-    @decorator(slots=True, kw_only=True)
+def _define_made_with_slots(library: Any) -> Any:
+    @library.dataclass(slots=True, kw_only=True)
     class Row:
         name: str
-        color: str = dataclasses.field(default="blue", init=False)
-        tags: list[str] = dataclasses.field(default_factory=list, compare=False)
+        color: str = library.field(default="blue", init=False)
+        tags: list[str] = library.field(default_factory=list, compare=False)
 
     return Row
 
 
-def _define_empty(decorator: Any) -> Any:
-    @decorator(slots=True, weakref_slot=True)
+def _define_empty(library: Any) -> Any:
+    @library.dataclass(slots=True, weakref_slot=True)
     class Row:
         pass
 
@@ -92,7 +92,7 @@ def test_init_takes_what_that_of_a_dataclass_takes(define: Any) -> None:
         (("a",), {"color": "red"}),
         (("a",), {"name": "b"}),
     ]
-    ours, theirs = map(define, (dataclass, dataclasses.dataclass))
+    ours, theirs = map(define, (records, dataclasses))
     assert [_call(ours, *given, **named) for given, named in calls] == [
         _call(theirs, *given, **named) for given, named in calls
     ]
@@ -107,11 +107,13 @@ def test_a_record_is_made_compared_and_shown_as_a_dataclass() -> None:
             row("a") == "a",
             hash(row("a")) == hash(row("a", 1, "there")),
             {row("a"), row("a", 1, "there")},
-            dataclasses.replace(row("a"), size=3),
+            *(change(row("a"), size=3) for change in (records.replace, dataclasses.replace)),
+            *([field.name for field in list_fields(row("a"))] for list_fields in (records.fields, dataclasses.fields)),
+            dataclasses.asdict(row("a")),
             copy(row("a", 4)),
             row.__match_args__,
         ]
-        for row in map(_define, (dataclass, dataclasses.dataclass))
+        for row in map(_define, (records, dataclasses))
     )
     assert str(ours) == str(theirs)
 
@@ -126,6 +128,6 @@ def test_the_members_of_a_record_are_those_of_a_dataclass(define: Any) -> None:
             "slots": list(vars(row).get("__slots__", ())),
             "hashable": row.__hash__ is not None,
         }
-        for row in map(define, (dataclass, dataclasses.dataclass))
+        for row in map(define, (records, dataclasses))
     )
     assert ours == theirs

@@ -8,14 +8,13 @@ and equations.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import Conjunction, WrittenSet
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Advice, Diagnostic
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_term

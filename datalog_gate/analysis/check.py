@@ -6,7 +6,6 @@ Every error and warning of all passes is reported together.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 
 from datalog_gate.analysis.aggregate_keys import check_sets
 from datalog_gate.analysis.annotations import Policies
@@ -28,7 +27,7 @@ from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import NOWHERE, Module, Rule
 from datalog_gate.schema import cloud

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import field, replace
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lifting import ROOT_COLUMN, ROOT_VARIABLE, Lifted
 from datalog_gate.analysis.program import variables
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.schema.declaration import Relation, RelationRef
 from datalog_gate.schema.signatures import KIND_TESTS
 

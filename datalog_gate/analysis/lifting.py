@@ -12,11 +12,10 @@ inventory, limits, and `all:` relations, which hold the rows of every stack.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import replace
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.strata import reads
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind, Row
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import (

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from functools import partial
 from itertools import chain
 
@@ -16,7 +15,7 @@ from datalog_gate.analysis.patterns import find_looseness, find_problem
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Advice, Diagnostic, Span, did_you_mean, format_count
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.walk import nodes, shared

@@ -10,12 +10,12 @@ The request, the inventory, limits and declared relations have no old version::
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from operator import is_
 
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Match, Nesting, Var
 from datalog_gate.analysis.strata import fixpoint, matches
 from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.records import replace
 from datalog_gate.language.ast import NOWHERE
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation, RelationRef, current_version, is_old, old_version, relation_name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import get_args
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
@@ -21,7 +20,7 @@ from datalog_gate.base.diagnostics import (
     format_count,
     suggest_name,
 )
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import AggregateFunction, Atom, Declaration, Export, Import, Module, Rule, Variable
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 
 from datalog_gate.analysis.check import Checked, check
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.base.errors import RulesError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import (
     NOWHERE,

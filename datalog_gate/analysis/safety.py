@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.program import (
@@ -25,7 +24,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Slips, Span, suggest_name
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 
 if TYPE_CHECKING:
     from datalog_gate.analysis.lower import Conjunction, Spans

@@ -6,12 +6,11 @@ A column that only depends on a secret, through a comparison or the existence of
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.strata import fixpoint, settle
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.schema.declaration import RelationRef, possible_version
 
 COPIED, COMPUTED = 1, 2

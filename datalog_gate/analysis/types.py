@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from types import MappingProxyType
 
 from datalog_gate.analysis import program as ir
@@ -12,7 +11,7 @@ from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import NOT_NULL, Kind, kind_of
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
 from datalog_gate.schema.signatures import CALLS, KIND_TESTS

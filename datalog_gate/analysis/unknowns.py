@@ -14,7 +14,6 @@ holds every row that is there for some outcome, with an unknown where a value de
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from itertools import count
 
 from datalog_gate.analysis import program as ir
@@ -22,7 +21,7 @@ from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Unknown
 from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
 

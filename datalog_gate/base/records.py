@@ -1,24 +1,63 @@
 """Dataclasses that take a tenth of the time to define.
 
 The standard library compiles six functions for each class, a third of the time of all imports. This module compiles
-only `__init__`, once for all classes that differ in nothing but the names of fields. The fields are those of the
-standard library, so that its `fields`, `replace` and `asdict` take these classes too.
+only `__init__`, once for all classes that differ in nothing but the names of fields. It does not import `dataclasses`,
+which brings `inspect` and `ast`; when that is used after all, its `fields`, `replace` and `asdict` take these classes
+too.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import MISSING, Field
-from functools import lru_cache
+from functools import cache
 from operator import attrgetter
 from types import FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dataclasses import Field as Field
     from dataclasses import dataclass as dataclass
+    from dataclasses import field as field
+    from dataclasses import fields as fields
+    from dataclasses import replace as replace
 else:
-    EXAMPLE = dataclasses.make_dataclass("EXAMPLE", ["field"], namespace={"__doc__": "Else it is generated."})
-    """What the standard library notes on a class, beside its fields, is that of this one."""
+    MISSING = object()
+
+    class Field:
+        """A field of a class: its name and type, and what `field` was given for it."""
+
+        __slots__ = ("compare", "default", "default_factory", "init", "kw_only", "metadata", "name", "repr", "type")
+
+        def __init__(self, default, default_factory, init, repr, compare, metadata, kw_only):
+            self.default, self.default_factory, self.metadata = default, default_factory, metadata or {}
+            self.init, self.repr, self.compare, self.kw_only = init, repr, compare, kw_only
+
+    def field(
+        *,
+        default=MISSING,
+        default_factory=MISSING,
+        init=True,
+        repr=True,
+        compare=True,
+        metadata=None,
+        kw_only=MISSING,
+    ):
+        """`dataclasses.field`, but for `hash`."""
+        return Field(default, default_factory, init, repr, compare, metadata, kw_only)
+
+    def fields(record):
+        """`dataclasses.fields`."""
+        return tuple(_fields_of(record).values())
+
+    def replace(record, /, **changes):
+        """`dataclasses.replace`."""
+        for name, described in _fields_of(record).items():
+            if described.init and name not in changes:
+                changes[name] = getattr(record, name)
+        return record.__class__(**changes)
+
+    def _fields_of(record):
+        """The fields of a class of this module or of the standard library, by name."""
+        return getattr(record, "__record_fields__", None) or record.__dataclass_fields__
 
     def dataclass(*, frozen=False, eq=True, slots=False, weakref_slot=False, kw_only=False):
         """`dataclasses.dataclass`, but for `order`. Only the type checker sees to it that a `frozen` one stays as it
@@ -37,8 +76,8 @@ else:
                 methods["__eq__"] = _compare(compared)
                 methods["__hash__"] = (lambda self: hash(compared(self))) if frozen else None
             members = {
-                "__dataclass_fields__": fields,
-                "__dataclass_params__": EXAMPLE.__dataclass_params__,
+                "__record_fields__": fields,
+                "__dataclass_fields__": STANDARD,
                 "__match_args__": tuple([field.name for field in given if field.init]),
                 **{name: method for name, method in methods.items() if cls.__dict__.get(name) is None},
             }
@@ -48,21 +87,41 @@ else:
 
     def _collect(cls, kw_only):
         """The fields of a class and of those that it extends, by name."""
-        kind = EXAMPLE.__dataclass_fields__["field"]._field_type
         fields = {}
         for base in reversed(cls.__mro__):
-            fields |= base.__dict__.get("__dataclass_fields__", {})
+            fields |= base.__dict__.get("__record_fields__", {})
         for name, annotation in cls.__annotations__.items():
             if annotation == "KW_ONLY":
                 kw_only = True
                 continue
             value = cls.__dict__.get(name, MISSING)
-            field = value if isinstance(value, Field) else dataclasses.field(default=value)
-            field.name, field.type, field._field_type = name, annotation, kind
-            if field.kw_only is MISSING:
-                field.kw_only = kw_only
-            fields[name] = field
+            described = value if isinstance(value, Field) else field(default=value)
+            described.name, described.type = name, annotation
+            if described.kw_only is MISSING:
+                described.kw_only = kw_only
+            fields[name] = described
         return fields
+
+    class _Standard:
+        """The fields of a class as the standard library notes them."""
+
+        def __get__(self, record, cls):
+            return _to_standard(cls)
+
+    STANDARD = _Standard()
+
+    @cache
+    def _to_standard(cls):
+        import dataclasses
+
+        described = []
+        for field in cls.__record_fields__.values():
+            given = {name: getattr(field, name) for name in ("init", "repr", "compare", "kw_only", "metadata")}
+            for name in ("default", "default_factory"):
+                given |= {name: getattr(field, name)} if getattr(field, name) is not MISSING else {}
+            described.append((field.name, field.type, dataclasses.field(**given)))
+        made = dataclasses.make_dataclass(cls.__name__, described, init=False, repr=False, eq=False)
+        return made.__dataclass_fields__
 
     def _fill(cls, given, named):
         """An `__init__` that takes some fields by position, and some by name only."""
@@ -97,7 +156,7 @@ else:
             return f"self.{name} = default_{name}"
         return ""
 
-    @lru_cache
+    @cache
     def _compile(source):
         """The code of a function, the same for all classes that differ only in the names of fields."""
         return compile(source, "<record>", "exec").co_consts[0]
@@ -111,7 +170,7 @@ else:
         }
 
     def _with_slots(cls, members, weakref_slot):
-        fields = members["__dataclass_fields__"]
+        fields = members["__record_fields__"]
         inherited = {
             name
             for base in cls.__mro__
@@ -129,7 +188,7 @@ else:
     def _with_members(cls, members):
         for name, value in members.items():
             setattr(cls, name, value)
-        for name, field in members["__dataclass_fields__"].items():
+        for name, field in members["__record_fields__"].items():
             if isinstance(cls.__dict__.get(name), Field):
                 delattr(cls, name)
                 if field.default is not MISSING:

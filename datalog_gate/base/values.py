@@ -8,14 +8,13 @@ here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import field
 from decimal import Context, Decimal
 from enum import IntFlag
 from typing import NamedTuple, final
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import Expression, Frozen, phrase
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.secrecy import MASK
 
 

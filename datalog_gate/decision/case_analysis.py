@@ -10,7 +10,6 @@ a branch can't be read, meets an error, or exceeds the limits below.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
 from itertools import combinations
 from math import prod
@@ -22,7 +21,7 @@ from datalog_gate.analysis.slices import slice_for
 from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.expression import Expression
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.unknown import EQUALITY
 from datalog_gate.base.values import FALSE, SECRET, TRUE, ResourceId, Unknown, Value, bases, show
 from datalog_gate.decision.decision import Decision, Violation

@@ -9,10 +9,10 @@ every policy that reads it, and each member that may exist may violate it again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from datalog_gate.analysis.policy import LEVELS
 from datalog_gate.analysis.program import CheckedLiteral, Compare, Const, Match, variables
+from datalog_gate.base.records import replace
 from datalog_gate.base.unknown import equality
 from datalog_gate.base.values import Unknown, Value
 from datalog_gate.decision.decision import Violation

@@ -6,7 +6,6 @@ It is immutable and shared by decisions. When rows change, a new one is built fr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from datalog_gate.analysis.slices import slice_over
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Row
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision.policy_set import PolicySet

@@ -7,7 +7,6 @@ exception.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Literal as OneOf
 
 from datalog_gate.analysis.policy import Level
 from datalog_gate.base.diagnostics import Diagnostic, Span, format_count, printable, shorten
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.unknown import EQUALITY
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, from_python, row_key, to_json
 

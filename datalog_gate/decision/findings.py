@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from datalog_gate.analysis.taint import Taint, taint
 from datalog_gate.analysis.unknowns import possible
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.unknown import rests_on
 from datalog_gate.base.values import OPEN, SECRET, ResourceId, Row, Unknown, Value, in_order, show
 from datalog_gate.decision.case_analysis import Dependence
@@ -48,7 +48,7 @@ TEMPLATE_RELATIONS = ("heat:", "os:", "aws:")
 """The prefixes of relations that templates fill."""
 
 
-@dataclass
+@dataclass()
 class FindingReader:
     """Reads the findings of policies from a finished model."""
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.base.gc import paused
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Row, row_key
 from datalog_gate.decision.case_analysis import CaseAnalysis, Reread, Settlement
 from datalog_gate.decision.causes import merge

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import from_python
 from datalog_gate.decision.policy_set import LIMITS_FILE
 from datalog_gate.language.ast import Atom, Constant, Declaration, Module, Rule

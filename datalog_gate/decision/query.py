@@ -6,7 +6,6 @@ Operators use it while writing rules. It sees private relations too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from datalog_gate.analysis.check import Checked, check
@@ -14,7 +13,7 @@ from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.slices import collect_dependencies
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import RulesError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import NOT_NULL, Kind, Row, kind_of, row_key
 from datalog_gate.decision.bound_facts import bind
 from datalog_gate.decision.cloud_state import AGES, list_ages, read_readings

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from datetime import datetime
 
 from datalog_gate.analysis.policy import ACTIONS, CHANGING
 from datalog_gate.base.errors import UsageError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Mode, Waiver, read_instant
 from datalog_gate.engine.budget import BUDGET, Budget

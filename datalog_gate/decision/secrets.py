@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Set
-from dataclasses import replace
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Var
 from datalog_gate.analysis.taint import COMPUTED, Taint, levels, taint
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value, show
 from datalog_gate.engine.least_model import ModelError
 from datalog_gate.facts.factset import FactSet

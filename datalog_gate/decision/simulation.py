@@ -14,13 +14,12 @@ An action ``move(x)`` makes the updates that the rules of an action policy deriv
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import RulesError, UsageError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, print_value, show
 from datalog_gate.decision.query import ANSWER, Evaluated, evaluate, read_kinds, whole_rule
 from datalog_gate.engine.least_model import Engine, ModelError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
@@ -19,7 +18,7 @@ from datalog_gate.analysis.constants import (
 )
 from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.diagnostics import Slips, Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Boolean, Kind, ResourceId, Row, Value, kind_of
 from datalog_gate.schema.declaration import Column, Relation
 

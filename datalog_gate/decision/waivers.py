@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from datalog_gate.analysis.taint import Cell
 from datalog_gate.analysis.violation_key import computed_cells, key_columns
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId, Row, Value
 from datalog_gate.decision.decision import WRITTEN, Waiver, read_instant
 from datalog_gate.decision.policy_set import PolicySet

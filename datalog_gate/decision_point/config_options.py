@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from oslo_config import cfg, types
 
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.records import Field, fields
 from datalog_gate.decision_point.settings import GROUP, MODES, Settings
 
 KINDS: dict[str, Callable[..., Any]] = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.operation import Operation, Verdict

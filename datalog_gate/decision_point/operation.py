@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from typing import Literal
 
 from datalog_gate.base.diagnostics import Diagnostic, printable, shorten
 from datalog_gate.base.expression import CONTENT
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Unknown
 from datalog_gate.decision.decision import Decision, format_denial
 from datalog_gate.files.stack_definition import StackDefinition

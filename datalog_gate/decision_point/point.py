@@ -6,7 +6,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
@@ -17,6 +16,7 @@ from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import DiagnosticsError, EngineError, InputError
 from datalog_gate.base.gc import paused
+from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.config_options import OptionFiles, build_settings

@@ -11,7 +11,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Literal, NamedTuple
 
 from datalog_gate.api import Rules, load_rules
 from datalog_gate.base.errors import DiagnosticsError, InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, fields, replace
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.config_options import OptionFiles

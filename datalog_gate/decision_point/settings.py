@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields
 from typing import Any
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, fields
 
 GROUP = "datalog_gate"
 MODES = ("enforce", "warn", "record", "off")

@@ -6,13 +6,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 from datalog_gate.base.diagnostics import Diagnostic, closest
 from datalog_gate.base.errors import GateError, InputError
+from datalog_gate.base.records import replace
 from datalog_gate.editing.answers import Action, TextEdit, TextProblem, TextRange
 from datalog_gate.editing.rule_folder import RuleFolder, with_texts
 from datalog_gate.editing.source_text import source_text

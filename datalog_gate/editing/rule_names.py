@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from datalog_gate.analysis.check import Checked
 from datalog_gate.analysis.policy import LISTS, PLACEHOLDER, TEXTS
 from datalog_gate.analysis.resolve import IDENTIFIER
 from datalog_gate.base.errors import UsageError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.policy_set import LIMITS_FILE
 from datalog_gate.editing.actions import apply_edits, find_new_errors
 from datalog_gate.editing.answers import Hover, Symbol, TextEdit, TextRange

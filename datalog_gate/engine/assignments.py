@@ -8,11 +8,12 @@ explanations.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Operand, Var, Without
 from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Row, Unknown, Value, in_order
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
@@ -23,8 +24,7 @@ FEW = 16
 """The number of rows that are read faster than an index is built."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Cause:
+class Cause(NamedTuple):
     """An error: its place and message."""
 
     span: Span

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sized
-from dataclasses import field
 from operator import attrgetter
 from time import monotonic
 from typing import Literal, NoReturn
 
 from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.base.errors import BudgetError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 
 BETWEEN_CHECKS = 10_000
 """The number of rows read between two checks: a few milliseconds of work."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import field
 from functools import lru_cache
 from types import CodeType, FunctionType
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import variables
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Unknown, Value
 from datalog_gate.engine import syntax
 from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds

@@ -7,13 +7,12 @@ which a computation fails are ignored: the minimum of 5 and an unknown is at mos
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from decimal import Decimal, DecimalException
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import EXACT, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
 
 if TYPE_CHECKING:

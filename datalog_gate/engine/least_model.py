@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
 from operator import itemgetter
 from typing import Any, Protocol
 
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.budget import UNLIMITED, Budget
 from datalog_gate.schema.declaration import RelationRef

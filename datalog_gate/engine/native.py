@@ -6,14 +6,13 @@ Evaluations do not change programs, plans or tables of facts, so threads can sha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.gc import paused
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Row, row_key
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import UNLIMITED, Budget, Watch

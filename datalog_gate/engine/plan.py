@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
 from datalog_gate.base.errors import EngineError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.schema.declaration import RelationRef
 
 MOST_LOOPS = 18

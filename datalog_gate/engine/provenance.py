@@ -7,12 +7,11 @@ within a recursive stratum it is derived only from rows of earlier rounds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import operands, variables
 from datalog_gate.analysis.safety import ScopedLiteral, binds
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind, Row, Value, in_order, kind_of
 from datalog_gate.engine.assignments import Assignments, Binding, Cause, head_row
 from datalog_gate.engine.budget import Watch

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import replace
 from types import EllipsisType
 from typing import Literal as OneOf
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import variables
 from datalog_gate.base.diagnostics import Span, format_count, shorten
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python, row_key, show
 from datalog_gate.decision.decision import Violation

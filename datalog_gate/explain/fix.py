@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import IntEnum
 from ipaddress import ip_network
 from itertools import islice, takewhile
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 from datalog_gate.analysis.program import Call, CheckedLiteral, Compare, Const, Match, Operand, Pattern, Var, Without
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json
 from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.findings import NAMELESS

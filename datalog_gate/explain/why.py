@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
 from itertools import islice
 from types import EllipsisType
 from typing import cast
@@ -16,7 +15,7 @@ from typing import cast
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.base.errors import BudgetError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Row, Value, in_order
 from datalog_gate.engine.assignments import Assignments, Binding, Cause
 from datalog_gate.engine.budget import Budget, Watch

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
 from typing import Protocol
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown
 from datalog_gate.schema.declaration import RelationRef, relation_name
 from datalog_gate.stack.model import Locate, Path

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import repeat
 from operator import attrgetter
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.gc import paused
+from datalog_gate.base.records import replace
 from datalog_gate.base.unknown import leaves
 from datalog_gate.base.values import TooLongError, Unknown, Value
 from datalog_gate.facts import stack_relations as of_stack

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from itertools import repeat
 
 from datalog_gate.base.expression import Expression, phrase
+from datalog_gate.base.records import replace
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, bases, boolean, hidden_value
 from datalog_gate.facts.factset import Located

@@ -6,13 +6,12 @@ A list or map of unknown size gives a *wildcard*: a maybe row that stands for al
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field
 from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple
 
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, show
 from datalog_gate.facts.factset import StoredOrigin

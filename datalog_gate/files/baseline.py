@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.violation_key import computed_cells, key_columns
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Row, Unknown, Value, show, to_json
 from datalog_gate.decision.decision import Change, Decision, Violation, compute_outcome
 from datalog_gate.files.templates import read_json

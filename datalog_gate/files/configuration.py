@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.files.check_options import BY_NAME, CHECK_OPTIONS, CheckOption, read_list, read_pair, rebase_path
 from datalog_gate.files.discovery import DiscoveredTemplate, discover_templates
 from datalog_gate.files.templates import read_text

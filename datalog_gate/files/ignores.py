@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from hashlib import sha256
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.decision import Decision, Violation, Waiver, compute_outcome
 
 CODE = "bad-ignore"

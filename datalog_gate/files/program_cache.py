@@ -12,7 +12,6 @@ import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from datetime import date
 from decimal import Decimal
 from hashlib import sha256
@@ -36,6 +35,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.gc import paused
+from datalog_gate.base.records import fields
 from datalog_gate.base.values import FALSE, TRUE, Boolean, Kind
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, texts
 from datalog_gate.schema.catalogue import SHIPPED

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.base.records import replace
 from datalog_gate.decision.policy_set import LIMITS_FILE, RuleFile, texts
 from datalog_gate.files.templates import MAX_BYTES, list_files, read_text
 from datalog_gate.template.document import read_document

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.strata import matches
 from datalog_gate.base.diagnostics import Diagnostic
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.cloud_state import AGES, READINGS, Inventory
 from datalog_gate.files.pack_file import OPTIONAL_FIELDS, read_pack_file
 from datalog_gate.files.rules import PACK_FILE

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.secrecy import HEAT_MASK
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import Catalogue

@@ -6,7 +6,6 @@ They are tolerated by comments in templates, by a baseline, or because their pol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.base.diagnostics import did_you_mean
 from datalog_gate.base.errors import UsageError
+from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
 from datalog_gate.files.baseline import Baseline, FindingKeys, compute_keys
 from datalog_gate.files.ignores import Ignore, apply_ignores, find_ignores

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
@@ -13,7 +12,7 @@ from urllib.parse import quote
 
 from datalog_gate.base.diagnostics import did_you_mean
 from datalog_gate.base.errors import UsageError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.inventory.cloud_api import CloudApi, ForbiddenError, MissingError, PartialError
 from datalog_gate.inventory.collector import load_collectors
 from datalog_gate.inventory.snapshot import JsonRow, Snapshot, Table

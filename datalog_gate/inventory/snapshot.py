@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -19,7 +18,7 @@ from uuid import uuid4
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import to_json
 from datalog_gate.facts.lines import FactLine, read
 from datalog_gate.files.templates import read_text

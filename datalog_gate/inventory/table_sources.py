@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from math import isfinite
 from typing import Any
 
 from datalog_gate.base.errors import GateError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import from_python, kind_of
 from datalog_gate.inventory.snapshot import JsonRow
 from datalog_gate.schema import cloud

@@ -5,11 +5,10 @@ Equality of nodes ignores places, so that ``parse(print(module)) == module``.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Literal as OneOf
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Value
 
 Operator = OneOf["+", "-", "*", "/", "%", "??"]

@@ -7,7 +7,6 @@ are limited, so that recursive functions can walk the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Final, TypeVar, get_args
 
@@ -21,6 +20,7 @@ from datalog_gate.base.diagnostics import (
     suggest_code,
     suggest_name,
 )
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import FALSE, TRUE, Value
 from datalog_gate.language import ast
 from datalog_gate.language.foreign_words import NEGATIONS, OTHER_WORDS, POLICY_WORDS, VALUES

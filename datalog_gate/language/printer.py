@@ -6,11 +6,10 @@ A statement is on one line if it fits and has no comment. Otherwise lines are fi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from typing import Final, assert_never
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId, print_value
 from datalog_gate.language import ast
 from datalog_gate.language.ast import NOWHERE

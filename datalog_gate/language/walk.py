@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
+from datalog_gate.base.records import replace
 from datalog_gate.language import ast
 
 Node = ast.Literal | ast.Term

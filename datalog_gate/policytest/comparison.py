@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.unknowns import possible
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +18,7 @@ from datalog_gate.analysis.slices import collect_dependencies, slice_for
 from datalog_gate.analysis.strata import matches
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Boolean, Value, boolean
 from datalog_gate.decision.decision import Decision, PolicyError, Violation
 from datalog_gate.decision.judgement import decide

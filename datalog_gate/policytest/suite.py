@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError, RulesError, UsageError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.judgement import judge
 from datalog_gate.decision.policy_set import PolicySet, load

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field
 from typing import Any
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.rack_affinity.demand import VOLUMES
 from datalog_gate.rack_affinity.problem import Kind
 from datalog_gate.services.claims import PlacementClaim

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import chain, count
 from typing import get_args
 
+from datalog_gate.base.records import replace
 from datalog_gate.rack_affinity.problem import Assumption, Kind, Place, Problem
 
 Group = tuple[Assumption, ...]

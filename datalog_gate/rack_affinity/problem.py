@@ -7,12 +7,11 @@ resource class. A place has none of a class that it does not list.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from operator import attrgetter
 from typing import Literal
 
 from datalog_gate.base.errors import GateError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 
 Kind = Literal["server", "volume"]
 Level = Literal["host", "rack", "zone"]

@@ -27,10 +27,11 @@ import json
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -20,7 +19,7 @@ from datalog_gate.analysis.program import ProgramCache
 from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import DiagnosticsError, EngineError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Row, Unknown, Value, to_json
 from datalog_gate.decision.cloud_state import AGES, Inventory
 from datalog_gate.decision.decision import Decision, PolicyError, Violation, Waiver

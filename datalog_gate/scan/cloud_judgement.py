@@ -7,7 +7,6 @@ it judges each stack beside the whole cloud.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
 
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
@@ -17,7 +16,7 @@ from datalog_gate.analysis.strata import reads
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import OPEN, ResourceId, Row, Unknown, in_order, show
 from datalog_gate.decision.cloud_state import AGES
 from datalog_gate.decision.policy_set import PolicySet

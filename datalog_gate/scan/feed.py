@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, fields, replace
 from datalog_gate.base.values import ResourceId
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.files.templates import read_stack

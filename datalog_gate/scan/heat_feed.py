@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.inventory.cloud_api import CloudApi, ForbiddenError, MissingError
 from datalog_gate.inventory.table_sources import ApiList, ApiService, ReadingError
 from datalog_gate.scan.feed import Item, StackEntry, Unchanged, Unread, is_updated

@@ -13,14 +13,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import field
 from itertools import islice
 from multiprocessing.connection import wait
 from threading import Thread
 from types import TracebackType
 
 from datalog_gate.base.errors import EngineError, InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.scan.batch import BatchResult, Policies, ScanRequest, join, judge_batch, storable
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.feed import Feed, Gone, StackEntry, Unchanged, Unread

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import cache, lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +18,7 @@ from sqlglot import exp, parse_one
 
 from datalog_gate.analysis.doubts import MAYBE
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, fields
 from datalog_gate.base.values import Row
 from datalog_gate.engine.sql.database import Database, Statement
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue, identifier

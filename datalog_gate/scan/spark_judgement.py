@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +18,7 @@ from sqlglot import exp
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.slices import slice_for
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Row, Value
 from datalog_gate.decision.request import read_caller
 from datalog_gate.engine.native import evaluate

@@ -8,12 +8,11 @@ recorded by root, relation and column, and judged from the definition. Rows that
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field, replace
 from functools import cache
 
 from datalog_gate.analysis.doubts import MAYBE
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, hidden_value
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.sql.tables import RelationTable, Representation, SqlRow

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
+from datalog_gate.base.records import replace
 from datalog_gate.schema import cloud
 from datalog_gate.schema.declaration import (
     ALL,

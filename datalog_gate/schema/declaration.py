@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Column, Property, Relation, ResourceType
 

@@ -7,12 +7,11 @@ not known yet.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field
 from functools import cached_property
 from typing import Any, Protocol
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId, Unknown
 
 Data = object

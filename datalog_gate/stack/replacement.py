@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
 from typing import NamedTuple
 
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Data, Live, Resource

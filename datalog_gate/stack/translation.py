@@ -6,10 +6,9 @@ Source: heat/engine/translation.py:210-320.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
-from dataclasses import replace
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import Unknown
 from datalog_gate.schema.declaration import Property, ResourceType

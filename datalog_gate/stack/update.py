@@ -6,10 +6,9 @@ Source: heat/engine/update.py:98-224, resource.py:646-698 and 1369-1403.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.unknown import resources_read
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.catalogue import Catalogue

@@ -6,10 +6,9 @@ Users name an unknown by its expression, as findings print it; the gate itself u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 
 from datalog_gate.base.diagnostics import Diagnostic, closest
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.unknown import LOGIC
 from datalog_gate.base.values import Unknown
 from datalog_gate.stack.model import Data

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.stack.model import Data, Locate, Path
 
 MAX_CHARACTERS = 4_000_000

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
 from fnmatch import fnmatchcase
 
 from datalog_gate.base.diagnostics import Diagnostic, closest, suggest_name
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Unknown
 from datalog_gate.stack.model import Data, Path
 from datalog_gate.template.document import Document

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, field
 from typing import Any
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId
 from datalog_gate.stack.model import Data
 
@@ -53,6 +52,8 @@ class HeldStacks:
 
     def to_json(self) -> dict[str, Any]:
         """The stacks as JSON data."""
+        from dataclasses import asdict  # brings `inspect`, which no command needs
+
         return asdict(self)
 
     @classmethod

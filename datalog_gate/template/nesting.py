@@ -6,14 +6,13 @@ Source: heat/engine/resources/openstack/heat/*_group.py and resource_chain.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from math import inf
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.unknown import at_member, derived, resources_read
 from datalog_gate.base.values import ResourceId, Unknown, bases, hidden_value
 from datalog_gate.stack import model

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from math import ceil, floor, isfinite
@@ -16,7 +15,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Span, closest, suggest_name
 from datalog_gate.base.expression import Expression
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.unknown import leaves, undecided
 from datalog_gate.base.values import OPEN, Bounds, Kind, ResourceId, Unknown, Value, from_python, number

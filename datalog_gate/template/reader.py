@@ -6,14 +6,13 @@ All errors of the tree are collected and raised as one InputError.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
 
 from datalog_gate.base.diagnostics import Advice, Diagnostic, Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.gc import paused
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.unknown import call
 from datalog_gate.base.values import Unknown, Value, to_json
 from datalog_gate.schema.catalogue import SHIPPED

@@ -6,10 +6,9 @@ Errors are reported to the `Tree`, which all templates of one reading share.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import date
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.unknown import LOGIC, call
 from datalog_gate.base.values import ResourceId, Unknown, bases
 from datalog_gate.stack.model import Data, Locate, Path, Resource, Resources, Stack, Template

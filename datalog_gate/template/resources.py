@@ -6,10 +6,10 @@ A definition is in a template, or is created by a group for its members.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import replace as with_changes
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import content
+from datalog_gate.base.records import replace as with_changes
 from datalog_gate.base.unknown import call, derived
 from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack

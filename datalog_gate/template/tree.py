@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
-from dataclasses import replace as with_changes
 from typing import Never
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.records import replace as with_changes
 from datalog_gate.base.secrecy import MASK, masked
 from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Data, Locate, Path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
+from datalog_gate.base.records import replace
 from datalog_gate.language import ast
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.lexer import RESERVED

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.language import ast
 from datalog_gate.language.parser import parse
 

@@ -6,11 +6,10 @@ Congress has no null and no booleans, but the texts ``'None'`` and ``'True'``: t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import FALSE, TRUE, Kind, Value
 from datalog_gate.language import ast
 from datalog_gate.language.walk import nodes, terms, variables, with_terms

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from datalog_gate.analysis.constants import LONGEST, TESTS, constants, name_of, 
 from datalog_gate.analysis.lint.property_paths import PathMeaning, read_path
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, did_you_mean, suggest_code
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import Catalogue

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field
 from itertools import combinations, product
 
 from datalog_gate.analysis import program as ir
@@ -19,7 +18,7 @@ from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.same_values import SameValues, twins
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.schema.cloud import LIVE
 from datalog_gate.schema.declaration import Relation, RelationRef, is_old, relation_name
 

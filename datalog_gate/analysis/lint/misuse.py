@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import partial
 
 from datalog_gate.analysis import program as ir
@@ -30,7 +29,7 @@ from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.diagnostics import Advice, Diagnostic, Span, suggest_code
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from math import ceil, floor
@@ -17,7 +16,7 @@ from datalog_gate.analysis.lint.text_machines import TextTest, find_exclusion
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.same_values import SameValues
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, kind_of, show
 from datalog_gate.schema.declaration import Column, Range, Relation, RelationRef
 

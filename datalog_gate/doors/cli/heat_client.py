@@ -13,13 +13,13 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.base.records import replace
 from datalog_gate.base.secrecy import HEAT_MASK, masked
 from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.scan.heat_stack import json_object, read_heat_stack

@@ -6,12 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from datalog_gate import __version__
+from datalog_gate.base.records import replace
 from datalog_gate.doors.cli.common import USAGE
 from datalog_gate.files.check_options import (
     BY_NAME,

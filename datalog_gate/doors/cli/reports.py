@@ -10,7 +10,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -23,7 +22,7 @@ from datalog_gate.analysis.violation_key import compares_states
 from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.diagnostics import CODES, Severity, Span, excerpt, format_count, printable
 from datalog_gate.base.errors import DiagnosticsError, GateError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.decision.decision import SHORT, Change, Decision, Violation, Waiver
 from datalog_gate.doors.cli.colours import CYAN, GREEN, WORDS, Paint, leave_plain
 from datalog_gate.files.baseline import FindingKeys

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
 from datalog_gate.doors.cli.reports import ReportEntry
 from datalog_gate.files import tolerated_findings

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from heat.common.context import StoredContext
@@ -21,6 +20,7 @@ from heat.objects.resource import Resource as Row
 from heat.objects.stack import Stack as StackRow
 
 from datalog_gate.base.errors import EngineError, GateError, InputError
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision.grants import find_scope_problems

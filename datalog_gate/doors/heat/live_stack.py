@@ -6,7 +6,6 @@ It reads Heat's database and private classes, never the cloud.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from heat.common import exception
@@ -18,6 +17,7 @@ from heat.objects.event import Event
 from heat.objects.resource import Resource as Row
 from heat.objects.stack import Stack as StackRow
 
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.decision_point.operation import CLOSED, Door, Operation
 from datalog_gate.doors.heat.heat_objects import copy_definition, has_built, owner_of

@@ -8,7 +8,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -20,6 +19,7 @@ from oslo_middleware import HTTPProxyToWSGI, RequestId
 
 from datalog_gate.base.diagnostics import did_you_mean, printable, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, UsageError
+from datalog_gate.base.records import replace
 from datalog_gate.doors.server import api_table, congress
 from datalog_gate.doors.server.access import (
     WSGI,

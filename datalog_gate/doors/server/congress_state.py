@@ -7,7 +7,6 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 from datalog_gate.analysis.rule_index import RuleIndex, index_modules
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError, InputError, RulesError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind, from_python, to_json
 from datalog_gate.decision.policy_set import RuleFile, parse_all
 from datalog_gate.decision.query import Evaluated, evaluate

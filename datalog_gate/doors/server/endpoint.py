@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any
 
 from datalog_gate.base.errors import GateError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.doors.server.schemas import Schema
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
+from datalog_gate.base.records import fields
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.doors.server.endpoint import ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.pagination import read_marker, write_page

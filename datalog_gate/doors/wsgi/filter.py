@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.decision import SHORT
 from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operation, refuse, truncate_reason
 from datalog_gate.decision_point.point import DecisionPoint

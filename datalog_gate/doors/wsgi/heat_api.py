@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
 from functools import partial
 from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.secrecy import HEAT_MASK
 from datalog_gate.decision_point.operation import REASON, Operation
 from datalog_gate.decision_point.settings import Settings

@@ -17,7 +17,6 @@ see `Demand`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import field, replace
 
 from sqlglot import exp
 
@@ -26,7 +25,7 @@ from datalog_gate.analysis.lifting import Lifted
 from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.strata import reads
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.engine.builtins import CHARACTERS
 from datalog_gate.engine.sql.database import Statement

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
 
 from sqlglot import exp
 
 from datalog_gate.analysis.lifting import Lifted
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Row
 from datalog_gate.engine.builtins import EvaluationError, compute, holds
 from datalog_gate.engine.sql.compiler import (

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from sqlglot import exp
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.engine.builtins import CHARACTERS
 from datalog_gate.engine.sql.tables import LIMIT, Representation, encode_alone, identifier
 

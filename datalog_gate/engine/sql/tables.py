@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
 from decimal import Decimal
 from enum import Enum
 from operator import attrgetter
 
 from sqlglot import exp
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import NOT_NULL, Boolean, Kind, ResourceId, Row, Value, boolean, number
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 

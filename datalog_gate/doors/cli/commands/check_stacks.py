@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from datalog_gate.analysis.program import Compare, Const, Match
 from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic, Severity, closest, render
 from datalog_gate.base.errors import EngineError, GateError, InputError, UsageError
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import ResourceId, Unknown, show
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Waiver

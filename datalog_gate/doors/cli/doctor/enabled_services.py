@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 from datalog_gate.base.diagnostics import closest
+from datalog_gate.base.records import replace
 from datalog_gate.decision_point.settings import Settings, parse_plugin_options
 from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate, hide_secrets
 from datalog_gate.plugins.loader import load_plugins

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from shlex import quote
 from typing import Any
 
 from datalog_gate.base.diagnostics import closest
+from datalog_gate.base.records import fields
 from datalog_gate.decision_point.settings import GROUP, Settings
 from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate
 from datalog_gate.doors.cli.heat_conf import IniFile
