@@ -36,9 +36,9 @@ def folder(tmp_path: Path) -> Path:
 
 if find_spec("pytest_lsp"):
 
-    def session_of(folder: Path) -> types.InitializeParams:
+    def session_of(folder: Path, program: str = "visual-studio-code") -> types.InitializeParams:
         return types.InitializeParams(
-            capabilities=pytest_lsp.client_capabilities("visual-studio-code"),
+            capabilities=pytest_lsp.client_capabilities(program),
             workspace_folders=[types.WorkspaceFolder(folder.as_uri(), "work")],
         )
 
@@ -58,13 +58,13 @@ if find_spec("pytest_lsp"):
             if clients:
                 await clients.pop().shutdown_session()
 
-        async def start(top: Path = folder) -> Editor:
+        async def start(top: Path = folder, program: str = "visual-studio-code") -> Editor:
             await end()
             client = await config.start()
             assert isinstance(client, LanguageClient)
             clients.append(client)
-            await client.initialize_session(session_of(top))
-            return Editor(client, top)
+            answer = await client.initialize_session(session_of(top, program))
+            return Editor(client, top, units=answer.capabilities.position_encoding)
 
         yield start
         await end()

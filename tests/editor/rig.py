@@ -21,6 +21,8 @@ class Editor:
     folder: Path
     texts: dict[str, str] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
+    units: str | None = None
+    """The units in which the server counts columns."""
 
     def uri(self, name: str) -> str:
         return (self.folder / name).as_uri()

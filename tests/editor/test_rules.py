@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
 import pytest
 from lsprotocol import types
 
-from tests.editor.rig import Editor
+from tests.editor.rig import Editor, shown
 
 pytestmark = pytest.mark.asyncio
 
@@ -220,3 +223,20 @@ async def test_columns_count_units_of_utf_16(editor: Editor) -> None:
         'write @deny("inside", "...") above it, or remove it; `export inside.` for others',
     ]
     assert await editor.actions(GROUP) == [("write inside", {GROUP: text.replace("insid(", "inside(")})]
+
+
+async def test_an_editor_that_prefers_other_units_is_told_that_they_are_of_utf_16(
+    new_editor: Callable[..., Awaitable[Editor]], folder: Path
+) -> None:
+    assert (await new_editor(folder, "neovim")).units == types.PositionEncodingKind.Utf16
+
+
+@pytest.mark.parametrize("sign", ["\v", "\f", "\x85", "\u2028"])
+async def test_a_line_ends_where_the_protocol_says(editor: Editor, sign: str) -> None:
+    text = f"// a{sign}// b\n"
+    await editor.open(GROUP, text)
+    editor.change(GROUP, len(text) - 1, len(text), "\ninside(1).")
+    params = types.DocumentSymbolParams(editor.document(GROUP))
+    [symbol] = await editor.client.text_document_document_symbol_async(params) or ()
+    assert isinstance(symbol, types.DocumentSymbol)
+    assert (symbol.name, shown(symbol.range)) == ("inside", "2:1-10")

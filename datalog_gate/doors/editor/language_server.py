@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any, TypeAlias, TypeVar
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from datalog_gate import __version__
 from datalog_gate.base.errors import GateError, RulesError, UsageError
-from datalog_gate.doors.editor.protocol import RUN_CASES, Translator, path_of
+from datalog_gate.doors.editor.protocol import RUN_CASES, Translator, changed_text, path_of
 from datalog_gate.editing import actions, case_answers, rule_completion, rule_names, template_answers
 from datalog_gate.editing.answers import Action, TextProblem, TextRange
 from datalog_gate.editing.workspace import Problems
@@ -33,6 +34,21 @@ _Position: TypeAlias = (
 )
 
 
+class Protocol(LanguageServerProtocol):
+    """The protocol with columns in units of UTF-16 and lines that end where editors end them. pygls would count columns
+    as the editor prefers, and lines as `str.splitlines` does."""
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
+        if params.capabilities.general:
+            params.capabilities.general.position_encodings = None
+        return (yield from super().lsp_initialize(params))
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Generator[Any, Any, None]:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
+
+
 class Session:
     """One editor with one folder. At most one check runs, in a thread beside the event loop. A newer check of the same
     file replaces waiting ones."""
@@ -41,6 +57,8 @@ class Session:
         self.server = server
         self._start_in(Path.cwd())
         self._lock = asyncio.Lock()
+        self._texts: dict[str, str] = {}
+        """The texts of the open files by URI: a file may be open under two."""
         self._turns: dict[Path, int] = {}
         self._problems: dict[str, dict[str, tuple[TextProblem, ...]]] = {}
         """The problems of each file, by the check that found them: its file, or its cases."""
@@ -152,13 +170,18 @@ class Session:
 
     def open(self, params: types.DidOpenTextDocumentParams) -> None:
         if path := self.translator.path(params.text_document.uri):
+            self._texts[params.text_document.uri] = params.text_document.text
             self.update(path, params.text_document.text)
 
     def change(self, params: types.DidChangeTextDocumentParams) -> None:
-        if path := self.translator.path(params.text_document.uri):
-            self.update(path, self.server.workspace.get_text_document(params.text_document.uri).source)
+        uri = params.text_document.uri
+        if path := self.translator.path(uri):
+            for change in params.content_changes:
+                self._texts[uri] = changed_text(self._texts.get(uri, ""), change)
+            self.update(path, self._texts[uri])
 
     def close(self, params: types.DidCloseTextDocumentParams) -> None:
+        self._texts.pop(params.text_document.uri, None)
         if path := self.translator.path(params.text_document.uri):
             self.workspace.close(path)
             self._edited.add(path)
@@ -285,7 +308,7 @@ class Session:
 
 def make_server() -> LanguageServer:
     """Create a server with all its features."""
-    server = LanguageServer("datalog-gate", __version__)
+    server = LanguageServer("datalog-gate", __version__, protocol_cls=Protocol)
     session = Session(server)
     completion = types.CompletionOptions(trigger_characters=TRIGGERS)
     quick_fixes = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])

@@ -9,6 +9,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path, to_fs_path
 
 from datalog_gate.editing.answers import Action, Completion, Hover, Lens, Symbol, TextEdit, TextProblem, TextRange
+from datalog_gate.editing.source_text import source_text
 from datalog_gate.editing.workspace import Workspace
 from datalog_gate.files.templates import resolve
 
@@ -37,6 +38,15 @@ def path_of(uri: str) -> Path | None:
     """The path of a URI; None for a text outside any file."""
     path = to_fs_path(uri) if uri.startswith("file:") else None
     return Path(path) if path and "\0" not in path else None
+
+
+def changed_text(text: str, change: types.TextDocumentContentChangeEvent) -> str:
+    """A text after a change by the editor."""
+    if not isinstance(change, types.TextDocumentContentChangePartial):
+        return change.text
+    lines = source_text("", text)
+    start, end = (lines.offset(place.line, place.character) for place in (change.range.start, change.range.end))
+    return text[:start] + change.text + text[end:]
 
 
 class Translator:
