@@ -152,6 +152,14 @@ GROUP = HOT + "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properti
         (CFN + "  Other: {Type: |", ["String", "Number", "CommaDelimitedList", "Json", "Boolean"]),
         (CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Ref: |", ["Size", "v"]),
         (CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Fn::J|", ["Fn::Join: "]),
+        (
+            CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Fn::S|",
+            ["Fn::Select: ", "Fn::Split: "],
+        ),
+        (
+            CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Fn::R|",
+            ["Fn::Replace: ", "Fn::ResourceFacade: "],
+        ),
         (CFN + "Resources:\n  v:\n    DeletionPolicy: R|", ["Retain"]),
         (VOLUMES + "\n      desc|: text", ["description"]),
         (JSON.replace("{}", '{"desc|"}'), ["description"]),

@@ -223,7 +223,7 @@ class _View:
             for child in children:
                 yield Completion(child.name, "property", _brief(child), _about(child), f"{child.name}: ")
         if slot.is_key and steps and not (schema and schema.children):
-            for name in sorted(self.dialect.functions, key=[*FUNCTIONS, *self.dialect.functions].index):
+            for name in sorted(self.dialect.functions, key=[*FUNCTIONS, *sorted(self.dialect.functions)].index):
                 arguments, meaning = FUNCTIONS.get(name, ("", ""))
                 yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
 
