@@ -89,8 +89,8 @@ MOST_TEXTS = 1000
 """The maximum number of texts of a column. A column with more can hold any text."""
 
 
-Domains = dict[tuple[RelationRef, int], Domain | None]
-"""By relation and column; None if any text can occur."""
+Domains = dict[RelationRef, dict[int, Domain]]
+"""By relation and column; without the columns in which any text can occur."""
 Known = dict[ir.Var, Domain | None]
 
 
@@ -113,33 +113,36 @@ def check_values(
         facts.setdefault(rule.relation, []).append(rule)
         for at, argument in enumerate(rule.arguments):
             texts.setdefault((rule.relation, at), set()).update(_texts(argument))
-    domains: Domains = {
-        (name, at): _bounded(Domain(frozenset(texts.get((name, at), ()))))
-        if whole and name in derived
-        else _listed(name, column, types, tables)
-        for name, relation in relations.items()
-        for at, column in enumerate(relation.columns)
-    }
+    domains: Domains = {}
+    for name, relation in relations.items():
+        domains[name] = {}
+        for at, column in enumerate(relation.columns):
+            if whole and name in derived:
+                domain = _bounded(Domain(frozenset(texts.get((name, at), ()))))
+            else:
+                domain = _listed(name, column, types, tables)
+            if domain:
+                domains[name][at] = domain
     visits: Counter[int] = Counter()
 
     def flow(rule: ir.CheckedRule) -> bool:
         visits[id(rule)] += 1
-        before = [domains[rule.relation, at] for at in range(len(rule.arguments))]
-        if visits[id(rule)] > MOST_VISITS:
-            after: list[Domain | None] = [None] * len(before)
-        else:
-            known = _known(rule.body, {}, domains) if any(before) else {}
-            after = [_either(old, _of(term, known)) for old, term in zip(before, rule.arguments, strict=True)]
-        domains.update(((rule.relation, at), new) for at, new in enumerate(after))
+        before = domains[rule.relation]
+        known = _known(rule.body, {}, domains) if before and visits[id(rule)] <= MOST_VISITS else {}
+        after = {}
+        for at, old in before.items() if visits[id(rule)] <= MOST_VISITS else ():
+            if domain := _either(old, _of(rule.arguments[at], known)):
+                after[at] = domain
+        domains[rule.relation] = after
         return before != after
 
     if whole:
         settle(others, flow)
     computed = {rule.relation for rule in others if not takes_given(rule)}
     closed: dict[RelationRef, dict[int, Domain]] = {}
-    for (name, at), domain in domains.items():
-        if domain and domain.complete and domain.listed and domain.texts:
-            closed.setdefault(name, {})[at] = domain
+    for name, of_columns in domains.items():
+        if full := {at: domain for at, domain in of_columns.items() if _is_closed(domain)}:
+            closed[name] = full
     judge = _Judge(domains, closed, relations, facts, computed, catalogue)
     own = (rule for rule in others if files is None or rule.span.file in files)
     return [diagnostic for rule in own for diagnostic in judge.body(rule.body, {}, ())]
@@ -195,6 +198,10 @@ def _folded(name: str, domain: Domain | None) -> Domain | None:
     return domain._replace(texts=texts)
 
 
+def _is_closed(domain: Domain) -> bool:
+    return domain.complete and domain.listed and bool(domain.texts)
+
+
 def _bounded(domain: Domain) -> Domain | None:
     return domain if len(domain.texts) <= MOST_TEXTS else None
 
@@ -208,8 +215,8 @@ def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) ->
         for literal in body:
             match literal:
                 case ir.Match(relation):
-                    for at, term in literal.column_terms:
-                        if (domain := domains[relation, at]) and isinstance(term, ir.Var):
+                    for at, domain in domains[relation].items():
+                        if isinstance(term := literal.arguments[at], ir.Var):
                             known[term] = _both(known.get(term), domain)
                 case ir.Compare("=", ir.Var() as left, ir.Var() as right):
                     known[left] = known[right] = _both(known.get(left), known.get(right))
@@ -308,7 +315,7 @@ class _Judge:
     ) -> Iterator[Diagnostic]:
         name = relation_name(match.relation)
         for at, argument in match.column_terms:
-            domain = self.domains[match.relation, at]
+            domain = self.domains[match.relation].get(at)
             column = self.relations[match.relation].columns[at].name
             if isinstance(argument, ir.Const):
                 if column == "path" and name in OF_PROPERTIES:
