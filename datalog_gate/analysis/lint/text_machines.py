@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple, cast
 
 from datalog_gate.analysis.constants import TESTS
@@ -67,14 +66,21 @@ def find_exclusion(tests: Sequence[TextTest], low: int = 0, high: int | None = N
 
 @lru_cache(maxsize=1_000)
 def _is_possible(tests: tuple[TextTest, ...], low: int, high: int | None) -> bool:
+    def may_pass(texts: Sequence[str], tests: Sequence[TextTest]) -> bool:
+        fitting = (
+            text for text in (*texts, "".join(texts)) if low <= len(text) and (high is None or len(text) <= high)
+        )
+        return any(all(_passes(text, test) for test in tests) for text in fitting)
+
+    if may_pass([test.part for test in tests if not test.negated and test.name != "matches"], tests):
+        return True  # usually, which saves a search
     known = [(test, node) for test in tests if len(test.part) <= LONGEST and (node := node_of(test))]
     nodes = [(node, test.negated) for test, node in known]
     longest = max(low, -1 if high is None else high) + 1
     """A text of this length stands for all longer ones."""
     examples = [_example(node) for node, negated in nodes if not negated]
-    for text in ("".join(map(chr, example)) for example in (*examples, [*chain(*examples)])):
-        if low <= len(text) and (high is None or len(text) <= high) and all(_passes(text, test) for test, _ in known):
-            return True  # usually the first one, which saves a search
+    if may_pass(["".join(map(chr, example)) for example in examples], [test for test, _ in known]):
+        return True
     letters = _letters([node for node, _ in nodes])
     first = (tuple(frozenset((node,)) for node, _ in nodes), 0)
     waiting, seen, steps = deque([first]), {first}, 0
