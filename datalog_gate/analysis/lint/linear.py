@@ -15,12 +15,15 @@ MOST = 150
 """The maximum number of conditions in a search. Beyond it they are assumed to be satisfiable."""
 
 
+Exact = int | Fraction
+
+
 @dataclass(frozen=True, slots=True)
 class Linear:
     """``sum of factor * variable <= limit``, or ``<`` if `strict`. `sources` are the conditions it was derived from."""
 
-    factors: Mapping[ir.Operand, Fraction]
-    limit: Fraction
+    factors: Mapping[ir.Operand, Exact]
+    limit: Exact
     strict: bool = False
     sources: frozenset[int] = frozenset()
 
@@ -35,35 +38,39 @@ def conditions_of(body: Sequence[ir.CheckedLiteral], same: SameValues) -> Iterat
                 yield _ordered(NEGATED[sign], same.of(left), same.of(right), at)
             case ir.Call("+" | "-" as sign, (left, right), (ir.Var() as result,)):
                 parts = ((left, 1), (right, 1 if sign == "+" else -1), (result, -1))
-                yield from _equal([(same.of(operand), Fraction(factor)) for operand, factor in parts], at)
+                yield from _equal([(same.of(operand), factor) for operand, factor in parts], at)
             case ir.Call("*", (left, right), (ir.Var() as result,)):
                 for term, factor in ((left, same.of(right)), (right, same.of(left))):
                     if isinstance(factor, ir.Const) and isinstance(factor.value, int | Decimal):
-                        parts_of = [(same.of(term), Fraction(factor.value)), (same.of(result), Fraction(-1))]
+                        parts_of = [(same.of(term), exact(factor.value)), (same.of(result), -1)]
                         yield from _equal(parts_of, at)
 
 
 def _ordered(sign: str, left: ir.Operand, right: ir.Operand, source: int) -> Linear:
     less, more = (left, right) if sign.startswith("<") else (right, left)
-    factors = {less: Fraction(1), more: Fraction(-1)} if less != more else {}
-    return Linear(factors, Fraction(0), len(sign) == 1, frozenset((source,)))
+    factors = {less: 1, more: -1} if less != more else {}
+    return Linear(factors, 0, len(sign) == 1, frozenset((source,)))
 
 
-def _equal(parts: Iterable[tuple[ir.Operand, Fraction]], source: int) -> Iterator[Linear]:
+def _equal(parts: Iterable[tuple[ir.Operand, Exact]], source: int) -> Iterator[Linear]:
     """Yield two conditions that together say that the sum of multiples is 0."""
-    factors: dict[ir.Operand, Fraction] = {}
-    limit = Fraction(0)
+    factors: dict[ir.Operand, Exact] = {}
+    limit: Exact = 0
     for operand, factor in parts:
         if isinstance(operand, ir.Var):
-            factors[operand] = factors.get(operand, Fraction(0)) + factor
+            factors[operand] = factors.get(operand, 0) + factor
         elif isinstance(operand.value, int | Decimal):
-            limit -= factor * Fraction(operand.value)
+            limit -= factor * exact(operand.value)
         else:
             return
     factors = {operand: factor for operand, factor in factors.items() if factor}
     sources = frozenset((source,))
     yield Linear(factors, limit, sources=sources)
     yield Linear({operand: -factor for operand, factor in factors.items()}, -limit, sources=sources)
+
+
+def exact(number: int | Decimal) -> Exact:
+    return number if isinstance(number, int) else Fraction(number)
 
 
 def find_infeasible(conditions: Sequence[Linear]) -> frozenset[int] | None:
@@ -98,11 +105,11 @@ def _without(variable: ir.Operand, conditions: Sequence[Linear]) -> list[Linear]
 
 def _sum(upper: Linear, lower: Linear, variable: ir.Operand) -> Linear:
     """The sum of two conditions, scaled so that the variable drops out."""
-    up, down = 1 / upper.factors[variable], -1 / lower.factors[variable]
-    factors: dict[ir.Operand, Fraction] = {}
+    up, down = -lower.factors[variable], upper.factors[variable]
+    factors: dict[ir.Operand, Exact] = {}
     for condition, scale in ((upper, up), (lower, down)):
         for name, factor in condition.factors.items():
-            factors[name] = factors.get(name, Fraction(0)) + factor * scale
+            factors[name] = factors.get(name, 0) + factor * scale
     return Linear(
         {name: factor for name, factor in factors.items() if factor},
         upper.limit * up + lower.limit * down,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from fractions import Fraction
 from math import ceil, floor
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import TESTS, name_of, quoted
 from datalog_gate.analysis.lint.entailment import FLIPPED, NEGATED
-from datalog_gate.analysis.lint.linear import Linear, conditions_of, find_infeasible
+from datalog_gate.analysis.lint.linear import Linear, conditions_of, exact, find_infeasible
 from datalog_gate.analysis.lint.text_machines import TextTest, find_exclusion
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.program import variables
@@ -64,9 +63,11 @@ class Ranges:
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no value remains for an operand, or None."""
-        others = [literal for literal in body if not isinstance(literal, ir.Match)]
+        others = []
         for literal in body:
-            if isinstance(literal, ir.Match) and (reason := self._add_row(literal)):
+            if not isinstance(literal, ir.Match):
+                others.append(literal)
+            elif reason := self._add_row(literal):
                 return reason
         again = others if any(isinstance(literal, ir.Computing) for literal in others) else []
         for literal in (*others, *again):  # computed results may depend on values that are narrowed later
@@ -95,9 +96,9 @@ class Ranges:
             low, high = self._bounds(operand)
             known = self._of(operand)
             if low is not None:
-                conditions.append(Linear({operand: Fraction(-1)}, -Fraction(low), known.low_open and not known.equal))
+                conditions.append(Linear({operand: -1}, -exact(low), known.low_open and not known.equal))
             if high is not None:
-                conditions.append(Linear({operand: Fraction(1)}, Fraction(high), known.high_open and not known.equal))
+                conditions.append(Linear({operand: 1}, exact(high), known.high_open and not known.equal))
         sources = find_infeasible(conditions)
         if sources is None:
             return None
