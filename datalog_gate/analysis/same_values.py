@@ -20,15 +20,18 @@ class SameValues:
         self, body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation] = MappingProxyType({})
     ) -> None:
         self._leader: dict[ir.Operand, ir.Operand] = {}
+        self._relations = relations
+        matches = [literal for literal in body if isinstance(literal, ir.Match)] if relations else []
+        self._repeated = matches if len({literal.relation for literal in matches}) < len(matches) else []
         computed: dict[Hashable, ir.Var] = {}
         computing: list[ir.Call | ir.Fold] = []
         for literal in body:
-            match literal:
-                case ir.Compare("=", ir.Var() as left, ir.Var() as right):
-                    self._join(left, right)
-                case ir.Call() | ir.Fold():
-                    computing.append(literal)
-        pairs = list(twins(body, relations, self))
+            if isinstance(literal, ir.Compare):
+                if literal.comparator == "=" and isinstance(literal.left, ir.Var) and isinstance(literal.right, ir.Var):
+                    self._join(literal.left, literal.right)
+            elif isinstance(literal, ir.Computing):
+                computing.append(literal)
+        pairs = list(self.twins())
         present = set(_present(body)) if pairs else set()
         for first, other in pairs:
             for column, term, twin in zip(
@@ -56,6 +59,19 @@ class SameValues:
             operand = self._leader[operand]
         return operand
 
+    def twins(self) -> Iterator[tuple[ir.Match, ir.Match]]:
+        """Yield the pairs of literals that match the same row: those with the same key."""
+        rows: dict[tuple[RelationRef, tuple[ir.Pattern, ...]], ir.Match] = {}
+        names = Counter(literal.relation for literal in self._repeated) if self._repeated else {}
+        for literal in self._repeated:
+            if names[literal.relation] > 1 and (described := self._relations[literal.relation]).key:
+                key = tuple(literal.arguments[described.positions[name]] for name in described.key)
+                if None not in key and len(key) < len(literal.arguments):
+                    named = tuple(self.of(part) for part in key if part is not None)
+                    first = rows.setdefault((literal.relation, named), literal)
+                    if first is not literal:
+                        yield first, literal
+
     def _join(self, var: ir.Var, other: ir.Var) -> None:
         first, second = self.of(var), self.of(other)
         if first != second:
@@ -72,22 +88,3 @@ def _present(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Operand]:
                     yield from (left, right)
             case ir.Call(name, inputs) if name != "??":
                 yield from inputs
-
-
-def twins(
-    body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], same: SameValues
-) -> Iterator[tuple[ir.Match, ir.Match]]:
-    """Yield the pairs of literals that match the same row: those with the same key."""
-    matches = [literal for literal in body if isinstance(literal, ir.Match)] if relations else []
-    if len({literal.relation for literal in matches}) == len(matches):
-        return
-    rows: dict[tuple[RelationRef, tuple[ir.Pattern, ...]], ir.Match] = {}
-    names = Counter(literal.relation for literal in matches)
-    for literal in matches:
-        if names[literal.relation] > 1 and (described := relations[literal.relation]).key:
-            key = tuple(literal.arguments[described.positions[name]] for name in described.key)
-            if None not in key and len(key) < len(literal.arguments):
-                named = tuple(same.of(part) for part in key if part is not None)
-                first = rows.setdefault((literal.relation, named), literal)
-                if first is not literal:
-                    yield first, literal

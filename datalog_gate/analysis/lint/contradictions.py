@@ -15,7 +15,7 @@ from datalog_gate.analysis.constants import LONGEST, Network, is_within, name_of
 from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_fold_bounds
 from datalog_gate.analysis.lint.ranges import Bounded, Lists, Ranges
 from datalog_gate.analysis.lint.unfolding import Unfolding
-from datalog_gate.analysis.same_values import SameValues, twins
+from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass, field
@@ -233,7 +233,7 @@ class _Contradictions:
         body = tuple(_flat(body))
         same = SameValues(body, self.relations)
         body = (*body, *find_fold_bounds(body, self.relations, same.of))
-        pairs = list(twins(body, self.relations, same))
+        pairs = list(same.twins())
         conditions = [literal for literal in body if not isinstance(literal, ir.Match)]
         return (
             self._two_types(body, same)
@@ -294,8 +294,12 @@ class _Contradictions:
 
     def _doubles(self, body: Sequence[ir.CheckedLiteral]) -> set[ir.Operand]:
         """The variables that stand for the same column of the same row."""
-        pairs = twins(body, self.relations, SameValues(body, self.relations))
-        return {term for pair in pairs for match in pair for _, term in match.column_terms}
+        return {
+            term
+            for pair in SameValues(body, self.relations).twins()
+            for match in pair
+            for _, term in match.column_terms
+        }
 
     def _two_rows(self, pairs: Pairs) -> str | None:
         """Why a row would have to hold two values in one column."""
