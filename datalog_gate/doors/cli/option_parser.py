@@ -62,7 +62,22 @@ COMMANDS = {
 
 
 class _ArgumentParser(argparse.ArgumentParser):
-    """An argument parser that exits with `USAGE` for wrong usage."""
+    """An argument parser that exits with `USAGE` for wrong usage.
+
+    `argparse` makes a formatter for each option that is added, which asks for the width of the terminal and for that
+    imports `shutil`. Only a help text needs the width.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **{"formatter_class": partial(argparse.HelpFormatter, width=80), **named})
+
+    def format_help(self) -> str:
+        self.formatter_class = argparse.HelpFormatter
+        return super().format_help()
+
+    def format_usage(self) -> str:
+        self.formatter_class = argparse.HelpFormatter
+        return super().format_usage()
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
