@@ -237,6 +237,6 @@ async def test_a_line_ends_where_the_protocol_says(editor: Editor, sign: str) ->
     await editor.open(GROUP, text)
     editor.change(GROUP, len(text) - 1, len(text), "\ninside(1).")
     params = types.DocumentSymbolParams(editor.document(GROUP))
-    [symbol] = await editor.client.text_document_document_symbol_async(params) or ()
+    [symbol] = await editor.client.text_document_document_symbol_async(params) or []
     assert isinstance(symbol, types.DocumentSymbol)
     assert (symbol.name, shown(symbol.range)) == ("inside", "2:1-10")
