@@ -277,6 +277,38 @@ def test_rules_are_checked_with_all_rules_of_the_project(workspace: Workspace) -
     assert workspace.check_rules(path)[str(path)] == ()
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rules/m.dl": "p("}, "no"),
+        ({"rules/m.dl": ""}, "error[no-policy] rules holds no rule file"),
+        (
+            {"datalog-gate.toml": 'rules = ["new"]\n', "new/m.dl": "p("},
+            "new/m.dl:1:3: error[syntax] found the end of the text, expected a value",
+        ),
+        (
+            {"datalog-gate.toml": 'rules = ["new"]\n'},
+            "error[unreadable] new can't be read: No such file or directory",
+        ),
+    ],
+)
+def test_the_last_valid_rules_judge_while_they_are_invalid(
+    workspace: Workspace, changed: dict[str, str], message: str
+) -> None:
+    web = workspace.root / "web.yaml"
+    resources = "resources: {a: {type: OS::Heat::None}}"
+    rules = {"rules/m.dl": '@deny("p", "no")\np(x) :- heat:stack(id=x).\n'}
+    write_files(workspace.root, {"web.yaml": f"heat_template_version: wallaby\n{resources}\n", **rules})
+    assert [problem.message for problem in workspace.judge(web)[str(web)]] == ["no"]
+    write_files(workspace.root, {name: text for name, text in changed.items() if text})
+    for name in [name for name, text in changed.items() if not text]:
+        (workspace.root / name).unlink()
+    workspace.refresh()
+    (problem,) = workspace.judge(web)[str(web)]
+    answer = problem.message.replace(f"{workspace.root}/", "")
+    assert answer.removeprefix("this template can't be judged: ") == message
+
+
 def test_cases_run_by_the_rules_of_the_project(workspace: Workspace) -> None:
     stack = "stack: {heat_template_version: wallaby, resources: {w: {type: My::Server}}}"
     expect = "expect: {violations: [{policy: app.web}]}"

@@ -66,7 +66,8 @@ class Workspace:
         self._folders: dict[tuple[Path, ...], tuple[RuleFolder, tuple[Diagnostic, ...]]] = {}
         self._parsed: dict[str, ParsedRules] = {}
         self._checked: dict[str, Checked] = {}
-        self._rules: Rules | None = None
+        self._rules: tuple[tuple[Path, ...], Rules] | None = None
+        """The last valid rules, with their folders and files."""
         self._project: Project | None = None
         self._rule_files: list[RuleFile] | None = None
         self._inventory: tuple[str, Inventory] | None = None
@@ -154,18 +155,19 @@ class Workspace:
         return empty | self._problems([*wrong, *diagnostics], folder.sources, path)
 
     def rules(self) -> Rules:
-        """The last valid rules for judging templates. Errors: RulesError if they were never valid; InputError for the
-        configuration."""
+        """The last valid rules for judging templates. Errors: RulesError if they were never valid or are gone;
+        InputError for the configuration."""
         project = self.project()
         try:
             if self._rule_files is None:
                 self._rule_files = project.read_rules()
             files = replace_texts(self._rule_files, self.unsaved, project.rules)
-            self._rules = Rules(load(files, project.catalogue))
-        except RulesError:
-            if self._rules is None:
+            self._rules = project.rules, Rules(load(files, project.catalogue))
+        except RulesError as error:
+            is_text = all(diagnostic.span for diagnostic in error.diagnostics)
+            if self._rules is None or self._rules[0] != project.rules or not is_text:
                 raise
-        return self._rules
+        return self._rules[1]
 
     def _load_inventory(self, rules: Rules) -> Inventory | None:
         """The inventory of the project. Errors: InputError."""
