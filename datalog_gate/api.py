@@ -137,6 +137,7 @@ class Rules:
         near_misses: bool = False,
         cloud: Mapping[str, str] | None = None,
         once: bool = False,
+        tolerant: bool = True,
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
@@ -155,6 +156,7 @@ class Rules:
         - `near_misses` adds warnings of policies that found nothing beside what they were probably meant to find.
         - `cloud` says that the stacks are all that there are, with the projects by stack of those that are not the
           caller's. Without it policies that read `all:` relations are skipped.
+        - `tolerant` lets pre-existing violations stop nothing.
         - `once` says that no other decision follows, for which rules over few rows would be compiled.
 
         Errors: UsageError; InputError for inventory or waivers; EngineError, also if pydatalog refuses the rules or the
@@ -175,6 +177,7 @@ class Rules:
             modes=modes,
             budget=budget,
             cloud=cloud,
+            tolerant=tolerant,
             engine=evaluate_once if once else evaluate,
         )
         first = "native" if engine == "both" else engine

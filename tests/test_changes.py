@@ -200,6 +200,14 @@ def test_without_an_older_state_nothing_says_a_change(tmp_path: Path) -> None:
     assert alone.id != against.id
 
 
+def test_a_judgement_that_is_not_tolerant_denies_what_was_there(tmp_path: Path) -> None:
+    new, old = stack({"a": group("all")}), stack({"a": group("all")})
+    rules = rules_of(tmp_path, OPEN)
+    decision = rules.decide(new, against=old, now=NOW, tolerant=False)
+    assert (decision.outcome, read_changes(decision.violations)) == ("deny", {"a is open at 0": "preexisting"})
+    assert decision.id != rules.decide(new, against=old, now=NOW).id
+
+
 def test_the_id_covers_what_was_where_that_matters(tmp_path: Path) -> None:
     rules = rules_of(tmp_path, OPEN)
     new, olds = stack({"a": group("all")}), [stack({"a": group(level)}) for level in ("all", "one", "two", "two")]

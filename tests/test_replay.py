@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -53,10 +54,11 @@ def test_replay_judges_an_update_against_the_older_state(folder: Path, capsys: p
     point = point_at(NOW, rules=str(folder / "rules"), decision_log="updates.jsonl")
     new = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "S3CRET"})
     old = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "other", "gone": "x"})
-    answer = point.judge(Operation("api", "update", "web", "p1", lambda: new, MEMBER, against=lambda: old))
+    operation = Operation("api", "update", "web", "p1", lambda: new, MEMBER, against=lambda: old)
+    answer = point.judge(operation)
+    assert (answer.verdict, point.judge(replace(operation, tolerant=False)).verdict) == ("allowed", "denied")
     point.flush()
-    assert answer.verdict == "allowed"
-    assert run(capsys, "replay", "updates.jsonl") == (0, "1 the same, 0 others, 0 that can't be decided\n", "")
+    assert run(capsys, "replay", "updates.jsonl") == (0, "2 the same, 0 others, 0 that can't be decided\n", "")
     assert "preexisting[flavor] web takes huge" in run(capsys, "explain", answer.id, "--log", "updates.jsonl")[1]
 
 

@@ -44,7 +44,8 @@ class Changes:
         """What the comparison depends on: whether there is an older state, and its facts if they were used."""
         if not self._request.against:
             return []
-        return ["against", *(self._base.identity if self._subtracted else ())]
+        how = "against" if self._request.tolerant else "against, not tolerant"
+        return [how, *(self._base.identity if self._subtracted else ())]
 
     def of(self, policy: Policy, row: Row) -> Change | None:
         """Whether the row is new or already a violation in the older state, certain there and no better; None without
@@ -61,7 +62,7 @@ class Changes:
 
     def tolerates(self, policy: Policy, row: Row) -> bool:
         """Whether the row was there before and so stops nothing."""
-        if self.of(policy, row) != "preexisting":
+        if not self._request.tolerant or self.of(policy, row) != "preexisting":
             return False
         usual = "allow" if ASKED.isdisjoint(self._rules.reads[policy.relation]) else "deny"
         return policy.texts.get("preexisting", usual) == "allow"

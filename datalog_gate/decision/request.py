@@ -49,6 +49,8 @@ class DecisionRequest:
     waivers: tuple[Waiver, ...] = ()
     against: tuple[Stack, ...] = ()
     """The stacks before the change, each with the id of the stack it becomes; none without an older state."""
+    tolerant: bool = True
+    """Whether pre-existing violations stop nothing."""
     cloud: Mapping[str, str | None] | None = None
     """The projects of the stacks by id, if the stacks are the whole cloud; else None."""
 

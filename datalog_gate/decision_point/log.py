@@ -97,6 +97,7 @@ def build_record(
     inputs = {**trace.inputs, "definition": definition}
     if trace.before:
         inputs["against"], _ = redact_definition(trace.before[0].to_json(), stacks)
+        inputs |= {} if operation.tolerant else {"tolerant": False}
     return record | {
         "decision": trace.decision.to_json(),
         "inputs": inputs,
@@ -321,6 +322,7 @@ def replay_record(
             stack,
             inputs["action"],
             against=old,
+            tolerant=inputs.get("tolerant", True),
             caller=inputs["caller"],
             services=inputs["services"],
             inventory=inventory,

@@ -46,6 +46,8 @@ class Operation:
     """A dry run reserves nothing and calls no preflight plugin."""
     against: Callable[[], StackDefinition] | None = None
     """Returns the definition before a change; None if the door does not know it."""
+    tolerant: bool = True
+    """Whether a violation that existed before the change stops nothing."""
     compare: Callable[[Stack], str | None] | None = None
     """Returns the first difference between what was judged and what the host would build, or None."""
     asks_plugins: bool = True

@@ -276,6 +276,7 @@ class DecisionPoint:
             stack,
             operation.action,
             against=before[1] if before else (),
+            tolerant=operation.tolerant,
             caller=caller,
             services=services,
             inventory=ruleset.inventory,

@@ -50,6 +50,7 @@ def read_request(
     modes: Mapping[str, str] | None = None,
     budget: Budget = BUDGET,
     cloud: Mapping[str, str] | None = None,
+    tolerant: bool = True,
     engine: Engine = evaluate,
 ) -> DecisionRequest:
     """Read a request about the stacks from plain data and files; `api.Rules.decide` describes the parameters.
@@ -80,6 +81,7 @@ def read_request(
         off=frozenset(policy for policy, mode in (modes or {}).items() if mode == "off"),
         waivers=load_waivers(rules, waivers),
         against=older,
+        tolerant=tolerant,
         cloud=None if cloud is None else {stack.id: project for stack in stacks} | {**cloud},
     )
 

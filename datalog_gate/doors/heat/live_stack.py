@@ -47,6 +47,7 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
         rolled_back = []
     if rolled_back and _was_complete(context, rolled_back[0].id):
         return None
+    changes = action in ("update", "restore")
     return Operation(
         door=door,
         action=action,
@@ -56,28 +57,34 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
         credentials=owner_of(context) if isinstance(context, StoredContext) else context.to_policy_values(),
         stack_id=stack.id or "",
         request_id=context.request_id or "",
-        against=live.old_definition if action in ("update", "restore") else None,
+        against=live.old_definition if changes else None,
+        tolerant=not changes or live.is_old_definition_exact(),
         compare=lambda judged: live.find_difference(template, judged),
         asks_plugins=door == "plugin" and not live.is_begun_by_owner(),
     )
 
 
 def _was_complete(context: Any, stack_id: str) -> bool:
-    """Whether a stack was complete before the update that Heat is rolling back, according to its events.
+    """Whether a stack was complete before the update that Heat is rolling back, according to its events."""
+    states = _read_states(context, stack_id)
+    started = [at for at, (action, status) in enumerate(states) if action != "ROLLBACK" and status == "IN_PROGRESS"]
+    before = states[: started[-1]] if started else []
+    return bool(before) and before[-1][1] == "COMPLETE"
+
+
+def _read_states(context: Any, stack_id: str) -> list[tuple[str, str]]:
+    """The actions that build and the statuses that a stack had, according to its events, which Heat may have purged.
 
     Only their reasons tell the events of the stack from those of resources to which a user gave its id or name
     (heat/engine/stack.py:1287, 1479, 1807, 2370).
     """
     events = Event.get_all_by_stack(context, stack_id, filters={"resource_action": list(BUILDING)})
-    states = [
+    return [
         (event.resource_action, event.resource_status)
         for event in sorted(events, key=lambda event: event.id)
         if event.physical_resource_id == stack_id
         if event.resource_status == "FAILED" or event.resource_status_reason.startswith("Stack ")
     ]
-    started = [at for at, (action, status) in enumerate(states) if action != "ROLLBACK" and status == "IN_PROGRESS"]
-    before = states[: started[-1]] if started else []
-    return bool(before) and before[-1][1] == "COMPLETE"
 
 
 def _comes_from_heat(stack: Any, template: Any, action: str) -> bool:
@@ -133,6 +140,18 @@ class LiveStack:
         a refused creation, so its resources do not count as existing."""
         empty = StackDefinition({"heat_template_version": "2018-08-31"})
         return self.definition(self.stack.t) if has_built(self.stack) else empty
+
+    def is_old_definition_exact(self) -> bool:
+        """Whether all of the stack's template was in force. If an update fails, the legacy engine stores new
+        parameters, files and mappings beside old definitions (heat/engine/stack.py, `_merge_user_param_template`)."""
+        if self.stack.convergence or (self.stack.action in BUILDING and self.stack.status == "COMPLETE"):
+            return True
+        for action, status in reversed(_read_states(self._context, self.stack.id)):
+            if status == "COMPLETE" or (status == "IN_PROGRESS" and action in ("CREATE", "ADOPT")):
+                return True
+            if status == "IN_PROGRESS":
+                return False
+        return False
 
     def definition(self, template: Any) -> StackDefinition:
         """The definition of the whole tree, with this template of Heat for the stack itself.

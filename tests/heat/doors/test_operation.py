@@ -52,7 +52,7 @@ def context() -> Any:
 def stack(**changed: Any) -> Any:
     template = SimpleNamespace(id=1, t=CLEAN, files={"a": "b"}, env=Environment())
     whole = {"id": "1", "name": "web", "owner_id": None, "parent_resource_name": None, "tenant_id": "p",
-             "status": "IN_PROGRESS", "disable_rollback": False, "t": template, "context": context(),
+             "action": "CREATE", "status": "COMPLETE", "disable_rollback": False, "t": template, "context": context(),
              "convergence": False, "adopt_stack_data": None, "prev_raw_template_id": None, "identifier": None,
              "defn": SimpleNamespace(parent_resource=None)}  # fmt: skip
     return SimpleNamespace(**{**whole, **changed})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.heat.doors.rig import Heat, running, wait
-from tests.heat.doors.templates import CLEAN, GROUP, LONG, UP, denial, string, template, why
+from tests.heat.doors.templates import CLEAN, GROUP, LONG, OF_PARAMETER, UP, denial, string, template, why
 
 NESTED: dict[str, Any] = {
     "template": template(inner={"type": "inner.yaml"}, s=string()),
@@ -117,6 +117,17 @@ def test_a_group_that_a_signal_scales_is_judged_in_its_tree(legacy: Heat) -> Non
     assert legacy.on(name, "POST", "/resources/up/signal").status_code == 200
     wait(lambda: len(_operations(legacy, name)) == 6)
     assert _operations(legacy, name)[4:] == [("update", event) for event in judged]
+
+
+def test_what_a_failed_update_left_in_the_template_did_not_exist_before(legacy: Heat) -> None:
+    """Heat then stores the new parameters, files and mappings beside the definitions that it has not updated."""
+    name = legacy.created(OF_PARAMETER)
+    bad = {"type": "OS::Heat::TestResource", "properties": {"fail": True}}
+    unused = {**OF_PARAMETER, "resources": {"bad": bad, "s": {**string(), "depends_on": "bad"}}}
+    assert legacy.updated(name, unused, parameters={"length": 64})[0] == "UPDATE_FAILED"
+    assert legacy.on(name, "PUT", template=OF_PARAMETER, parameters={"length": 64}).status_code == 202
+    assert (legacy.outcome(name), legacy.lengths(name)) == (("UPDATE_FAILED", why()), [8])
+    assert legacy.updated(name, OF_PARAMETER, parameters={"length": 9})[0] == "UPDATE_COMPLETE"
 
 
 def test_a_vetoed_stack_is_kept_with_its_reason_if_the_option_is_set(tmp_path: Path) -> None:
