@@ -89,8 +89,9 @@ def test_a_terminal_shows_how_many_templates_are_judged(
     assert list(counts) == ["0/5", "1/5", "2/5", "3/5", "4/5", "5/5"]
 
 
-def test_templates_given_beside_their_folder_are_judged_once(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text, _ = check("repo/own.yaml repo --format compact", capsys)
+@pytest.mark.parametrize("named", ["repo/own.yaml repo", "repo/own.yaml ./repo repo/app repo"])
+def test_templates_given_beside_their_folder_are_judged_once(named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = check(f"{named} --format compact", capsys)
     assert (code, [line.partition(": ")[0] for line in text.splitlines()]) == (
         3,
         [

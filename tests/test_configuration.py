@@ -247,6 +247,16 @@ def test_an_entry_holds_for_a_template_however_both_are_named(project: Path, pat
     assert all(configuration.entry_of(path) for path in (paths[0], project / paths[0], link / paths[0]))
 
 
+def test_a_template_below_two_entries_is_found_once_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "c.yaml").write_text("heat_template_version: wallaby\nresources: {}\n")
+    (tmp_path / "datalog-gate.toml").write_text('templates = ["a/b/*.yaml", "a"]\n')
+    monkeypatch.chdir(tmp_path / "a" / "b")
+    assert [template.path for template in load_configuration().find_templates()] == ["c.yaml"]
+
+
 def test_a_path_with_brackets_is_found_as_it_is_written() -> None:
     for folder in ("plain", "a[1]"):
         Path(folder).mkdir()

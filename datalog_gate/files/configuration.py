@@ -106,7 +106,8 @@ class Configuration:
         for entry in self.templates:
             for pattern in entry.patterns:
                 templates = list(self._find(pattern))
-                discovered |= {template.path: template for template in templates if template.path not in discovered}
+                for template in templates:
+                    discovered.setdefault(os.path.abspath(template.path), template)
                 if not templates:
                     wrong.append(Diagnostic("bad-configuration", f"no template matches {pattern}", entry.place))
         if wrong:

@@ -97,15 +97,17 @@ def _find_configured(configuration: Configuration) -> Iterator[tuple[str, tuple[
 
 
 def _find_named(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
-    """The path of each template, with its environments and the folder it was discovered in. Folders without templates
-    and unreadable paths are returned unchanged, and reported when they are read."""
+    """The path of each template, with its environments and the folder it was discovered in, once. Folders without
+    templates and unreadable paths are returned unchanged, and reported when they are read."""
+    known = {os.path.abspath(path) for path in paths if not os.path.isdir(path)}
     for path in paths:
         if not os.path.isdir(path):
             yield path, (), None
             continue
         discovery = discover_templates(Path(path))
         for template in discovery.templates:
-            if template.path not in paths:
+            if (place := os.path.abspath(template.path)) not in known:
+                known.add(place)
                 yield template.source, template.environments, path
         yield from ((str(unread), (), None) for unread in discovery.unreadable)
         if not discovery.templates and not discovery.unreadable:
