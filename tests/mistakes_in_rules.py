@@ -139,6 +139,8 @@ _WRITTEN: Written = {
         'os:cinder:volume(_id=x, size=n), parse_size("500 GB", b), n ?? 0 > b',
         'os:cinder:volume(_id=x, size=n), n ?? 0 > "500"',
         'os:nova:server(_id=x), x = "server"',
+        'os:nova:server(_id=x), starts_with(x, "web")',
+        "os:nova:server(_id=x), os:nova:server(_id=y), x < y",
         "heat:stack(id=x), os:nova:server(_id=x)",
         '@deny("a", "{x}")\np(x, y) :- os:nova:server(_id=x, name=n), y = n ?? "" + "-x", y != "".\n',
         '@deny("a", "{x}")\np(x, y) :- heat:resource(id=x, name=n), y = "id-" + n.\n',

@@ -191,7 +191,7 @@ REFUSED: list[tuple[str, str, str | None]] = [
      "a list or a map has a relation of its own, such as os:nova:server.networks(port=x)"),
     ("relation r«»", "found the end of the text, expected `(`", None),
     ("export p «q».", "missing `,` or `.` before `q`", "write `,` before `q`"),
-    ("p(x) :- x = count{«s:p»(s)}.", "`s:p` is not a variable", "write blanks around the colon, `s : p`"),
+    ("p(x) :- x = count{«s:p»(s)}.", "`s:p` is not a variable", "write a variable before it, `x : relation(x)`"),
     ("p(x) :- x = count{ s«:» p(s) }.", "the colon of an aggregate has blanks on both sides", "write ` : `"),
     ("p(x) :- x = «coutn»{ s : p(s) }.", "`coutn` is not an aggregate", "did you mean `count`?"),
     ("p(x) :- x = count{ s : p(s)«.»", "found `.`, expected `,` or `}`", "write `}` before `.`"),

@@ -383,6 +383,8 @@ def _advice(what: str, wanted: Kind, given: Kind, operand: ir.Operand | None) ->
     """What to write in place of a value of the wrong kind."""
     if what == _takes("+") and Kind.STRING in given:
         return "join strings with the condition concat(left, right, text), and use text"
+    if given & BUT_NULL == Kind.RESOURCE:
+        return "resources have only = and !=: read a column of it, such as name"
     plain = wanted & ~(Kind.RESOURCE | Kind.NULL)
     if plain == Kind.NUMBER and given == Kind.STRING:
         if isinstance(operand, ir.Var):

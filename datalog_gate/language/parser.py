@@ -428,9 +428,8 @@ class Parser:
         return ast.Aggregate(function, terms, body, distinct, span=self.since(start))
 
     def aggregated(self) -> ast.Term:
-        name, colon, relation = self.token.text.partition(":")
-        if self.token.kind == "name" and colon:
-            advice = f"write blanks around the colon, `{name[:40]} : {relation[:80]}`"
+        if self.token.kind == "name" and ":" in self.token.text:
+            advice = "write a variable before it, `x : relation(x)`"
             raise self.unexpected("{found} is not a variable", advice)
         return self.term()
 
