@@ -152,7 +152,7 @@ class _Contradictions:
         first = next(ways, body)
         if _is_short(first) and self._of_literals(first) is None:
             return None  # so the body, a part of it, has none either
-        if reason := self._of_literals(body):
+        if (reason := self._of_literals(body)) or first is body:
             return reason
         for way in (first, *ways):
             reason = self._of_literals(way)
@@ -177,8 +177,8 @@ class _Contradictions:
     def _of_literals(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         body = (*body, *self._implied(body))
         reason = self._reason(body)
-        has_defaults = any(isinstance(literal, ir.Call) and literal.builtin == "??" for literal in body)
-        cases = _defaults(body, self._doubles(body)) if reason is None and has_defaults else []
+        has_defaults = reason is None and any(map(_is_default, body))
+        cases = _defaults(body, self._doubles(body)) if has_defaults else []
         if 0 < len(cases) <= MOST_DEFAULTS:
             reasons = [self._reason((*body, *case)) for case in _cases_of_defaults(cases)]
             reason = reasons[0] if all(reasons) else None
@@ -313,8 +313,12 @@ class _Contradictions:
 
 
 def _is_short(body: Sequence[ir.CheckedLiteral]) -> bool:
-    many = [literal for literal in body if isinstance(literal, ir.Computing)]
+    many = [literal for literal in body if isinstance(literal, ir.Fold) or _is_default(literal)]
     return len(body) <= SHORT and len(many) <= MOST_DEFAULTS
+
+
+def _is_default(literal: ir.CheckedLiteral) -> bool:
+    return isinstance(literal, ir.Call) and literal.builtin == "??"
 
 
 def _twin_constants(pairs: Pairs) -> Iterator[ir.Compare]:
