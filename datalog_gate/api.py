@@ -27,7 +27,6 @@ from datalog_gate.engine.least_model import Engine
 from datalog_gate.engine.native import evaluate, evaluate_once
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.files.inputs import FactSource, WaiverSource, fact_lines, load_waivers, read_inventory, read_request
-from datalog_gate.files.program_cache import load_cached
 from datalog_gate.files.rules import read_rules
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
@@ -247,6 +246,8 @@ def load_rules(
     files = read_rules([Path(path) for path in paths], congress)
     if cache is None or catalogue is not SHIPPED:
         return Rules(load(files, catalogue))
+    from datalog_gate.files.program_cache import load_cached
+
     return Rules(load_cached(files, lambda: load(files), cache))
 
 

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from datalog_gate.analysis.aggregate_keys import check_sets
 from datalog_gate.analysis.annotations import Policies
-from datalog_gate.analysis.congress.normalize import translate
 from datalog_gate.analysis.lint.allowed_values import check_values
 from datalog_gate.analysis.lint.contradictions import find_contradictions
 from datalog_gate.analysis.lint.idle_policies import find_idle_policies
@@ -177,6 +176,8 @@ def _translate_congress(modules: Sequence[Module], names: Names) -> tuple[tuple[
     The kind of a column decides what a text in it means. Since Congress rules may derive the column, kinds are first
     inferred from a translation that knows none.
     """
+    from datalog_gate.analysis.congress.normalize import translate  # few rules are of Congress
+
     untyped, _ = translate(modules, names, {})
     return translate(modules, names, _lower(untyped, names, Lowered()).relations)
 

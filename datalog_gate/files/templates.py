@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from base64 import encodebytes
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -275,7 +274,9 @@ def _read_local(name: str, base: str, root: Path, unsaved: Mapping[Path, str]) -
     try:
         return label, content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return label, encodebytes(content).decode()
+        import base64  # few files are no text
+
+        return label, base64.encodebytes(content).decode()
 
 
 def read_json(path: Path) -> object:

@@ -24,12 +24,15 @@ FINDINGS = 1
 def load_rules(options: argparse.Namespace) -> Rules:
     """Load the rules that the options name, or the default ones. Errors: RulesError, InputError."""
     from datalog_gate import api
-    from datalog_gate.files.program_cache import find_cache_folder
     from datalog_gate.files.rules import default_rules
     from datalog_gate.files.templates import read_catalogue
 
     catalogue = read_catalogue(*options.catalogue)
-    cache = find_cache_folder() if getattr(options, "cache", False) else None
+    cache = None
+    if getattr(options, "cache", False):
+        from datalog_gate.files.program_cache import find_cache_folder
+
+        cache = find_cache_folder()
     rules = options.rules or [default_rules()]
     return api.load_rules(*rules, catalogue=catalogue, congress=options.congress, cache=cache)
 
