@@ -48,6 +48,7 @@ VOLUMES = f"heat_template_version: 2018-08-31\nresources:\n  v:\n{VOLUME}"
 BELOW = f"{VOLUMES}\n      "
 JSON = '{"heat_template_version": "2018-08-31", "resources": {"v": {"type": "OS::Cinder::Volume", "properties": {}}}}'
 TWICE = f"  w:\n{VOLUME} *p\n"
+EC2 = "AWSTemplateFormatVersion: 2010-09-09\nResources: {v: {Type: AWS::EC2::Volume, Properties: {Size: 20}}}\n"
 
 
 @pytest.mark.parametrize(
@@ -68,12 +69,14 @@ TWICE = f"  w:\n{VOLUME} *p\n"
             JSON.replace("{}", '{"metadata": {"m": 1}}'),
             JSON.replace("{}", '{"availability_zone": "a", "metadata": {"m": 1}}'),
         ),
+        (EC2, EC2.replace("20}", "10}")),
     ],
 )
 def test_a_fix_of_a_template_changes_what_was_proved_and_nothing_else(
     workspace: Workspace, wrong: str, right: str
 ) -> None:
     rule = '@deny("size", "{v}")\nlarge(v) :- os:cinder:volume(_id=v, size=n), n != null, n > 10.\n'
+    rule += "large(v) :- aws:ec2:volume(_id=v, Size=n), n ?? 0 > 10.\n"
     rule += '@deny("zone", "{v}")\nzoned(v) :- os:cinder:volume(_id=v, availability_zone=z), z ?? "" != "a", '
     rule += "os:cinder:volume.metadata(_id=v, _value=1).\n"
     (workspace.root / "rules").mkdir()

@@ -19,6 +19,7 @@ from datalog_gate.editing.source_text import source_text
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
 from datalog_gate.editing.yaml_outline import OutlineEntry, read_outline
 from datalog_gate.explain.fix import TemplateChange
+from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import read_document
 
 MOST_TRIES = 8
@@ -214,11 +215,13 @@ def _find_fix(judged: JudgedTemplate, path: Path, problem: TextProblem) -> Actio
 def _change_edit(text: str, path: Path, change: TemplateChange) -> TextEdit | None:
     """The edit for a change of one property: it replaces the value, or adds a key."""
     outline = {entry.path: entry for entry in read_outline(text)}
-    section = next((name for name in ("resources", "Resources") if (name, change.resource.name) in outline), None)
-    if section is None or change.place is None or change.place.file != str(path):
-        return None
-    whole = (section, change.resource.name, *change.path)
     document = read_document(text, str(path))
+    dialect = dialect_of(document.data) if isinstance(document.data, dict) else ""
+    if isinstance(dialect, str) or change.place is None or change.place.file != str(path):
+        return None
+    whole = (dialect.resources, change.resource.name, dialect.key(str(change.path[0])), *change.path[1:])
+    if whole[:2] not in outline:
+        return None
     is_json = text.lstrip()[:1] == "{"
     place = document.place(whole)
     if whole in outline and place:
