@@ -144,6 +144,14 @@ parameter = {{"n" = 3}}
     assert {key: tomllib.loads(out)[key] for key in ("rules", "jobs")} == {"rules": ["policies"], "jobs": 1}
 
 
+def test_config_names_the_variable_that_gives_the_rules(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATALOG_GATE_RULES", "elsewhere")
+    Path("pyproject.toml").unlink()
+    assert 'rules = ["elsewhere"]  # $DATALOG_GATE_RULES' in run(capsys, "config")[1].splitlines()
+
+
 def test_all_errors_of_a_file_are_reported_with_their_places(capsys: pytest.CaptureFixture[str]) -> None:
     Path("datalog-gate.toml").write_text(
         'fail-onn = "deny"\njobs = "x"\nfail-on = "all"\nservices = 3\ntogether = "yes"\nrules = [3]\n'

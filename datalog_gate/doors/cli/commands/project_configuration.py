@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ def config(options: argparse.Namespace) -> int:
         source = _describe_source(option, options)
         if option.name == "rules" and not value:
             value = [str(default_rules())]
+            source = "$DATALOG_GATE_RULES" if value == [os.environ.get("DATALOG_GATE_RULES")] else source
         if value is None:
             print(f"# {option.name} is not given")
         else:
