@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from hashlib import sha256
-from operator import attrgetter, itemgetter
+from itertools import compress
+from operator import attrgetter
 
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.values import Boolean, ResourceId, Row, Unknown, Value, in_order
+from datalog_gate.base.values import Boolean, ResourceId, Unknown, Value, in_order
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef
 
@@ -51,23 +52,23 @@ def summarize(facts: FactSet) -> Summary:
     for relation, rows in facts.rows.items():
         uncertain = facts.maybe.get(relation) or relation in facts.hidden
         ordered = rows if uncertain else in_order(rows)
-        columns = [*map(_shrink, zip(*ordered, strict=True))]
-        text = None if uncertain or unknown else _encode_known(len(rows), columns)
+        columns = [*zip(*ordered, strict=True)]
+        shrunk = [*map(_shrink, columns)]
+        text = None if uncertain or unknown else _encode_known(len(rows), shrunk)
         if text is None:
-            open_columns = [at for at, column in enumerate(columns) if Unknown in map(type, column)]
+            open_columns = [at for at, column in enumerate(shrunk) if Unknown in set(map(type, column))]
             if open_columns:
                 unknown[relation] = frozenset(open_columns)
-            unknowns = [value for at in open_columns for value in columns[at] if type(value) is Unknown]
-            if uncertain or any(value.hidden for value in unknowns):
+            unknowns = [
+                (row, value)
+                for column in open_columns
+                for row, value in enumerate(columns[column])
+                if type(value) is Unknown
+            ]
+            if uncertain or any(value.hidden for _, value in unknowns):
                 text = _encode_any(facts, relation)
-            elif not open_columns:
-                text = _encode(len(rows), columns)
             else:
-                parts: tuple[list[Row], list[Row]] = ([], [])
-                types = zip(*[map(type, map(itemgetter(at), ordered)) for at in open_columns], strict=True)
-                for row, types_of_row in zip(ordered, types, strict=True):
-                    parts[Unknown in types_of_row].append(row)
-                text = "".join(_encode(len(part), map(_shrink, zip(*part, strict=True))) for part in parts if part)
+                text = _encode_parts(len(rows), shrunk, {row for row, _ in unknowns})
         digests[relation] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Summary(digests, unknown)
 
@@ -84,6 +85,16 @@ def _encode_known(number: int, columns: Iterable[Sequence[Value]]) -> str | None
         return _encode(number, columns, _KNOWN)
     except TypeError:
         return None
+
+
+def _encode_parts(number: int, columns: Sequence[Sequence[Value]], open_rows: Collection[int]) -> str:
+    """The text of certain rows in order, those with an unknown at the end."""
+    if len(open_rows) in (0, number):
+        return _encode(number, columns)
+    chosen = [row not in open_rows for row in range(number)]
+    known = [column if len(column) == 1 else _shrink([*compress(column, chosen)]) for column in columns]
+    rest = [column if len(column) == 1 else _shrink([column[row] for row in sorted(open_rows)]) for column in columns]
+    return _encode(number - len(open_rows), known) + _encode(len(open_rows), rest)
 
 
 def _encode(number: int, columns: Iterable[Sequence[Value]], encoder: json.JSONEncoder = _JSON) -> str:
