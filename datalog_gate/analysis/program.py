@@ -39,6 +39,7 @@ class Const(NamedTuple):
     value: Value
 
 
+NULL = Const(None)
 Operand = Var | Const
 Pattern = Var | Const | None
 """An argument of an atom or an output: None is anything."""
@@ -88,7 +89,7 @@ class Compare:
     @property
     def null_test(self) -> bool:
         """Whether a side is the constant null, the only operand that equals null."""
-        return Const(None) in (self.left, self.right)
+        return NULL in (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)

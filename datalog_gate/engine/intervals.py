@@ -13,7 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from datalog_gate.base.records import dataclass, replace
-from datalog_gate.base.values import EXACT, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
+from datalog_gate.base.values import EXACT, NOT_NULL, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
 
 if TYPE_CHECKING:
     from datalog_gate.language.ast import Comparator
@@ -69,10 +69,8 @@ def decide_comparison(comparator: Comparator, left: Value, right: Value, null_te
     equal = comparator == "="
     kinds, others = kinds_of(left), kinds_of(right)
     if comparator in ("=", "!="):
-        both = isinstance(left, Unknown) and isinstance(right, Unknown)
-        apart = any(isinstance(value, Unknown) and value.apart for value in (left, right))
-        common = kinds & others
-        if (apart and not both) or not (common if null_test else common & ~Kind.NULL):
+        common = kinds & others & (Kind.ANY if null_test else NOT_NULL)
+        if not common or _is_apart(left, right) or _is_apart(right, left):
             return not equal
     if not (Kind.NUMBER & kinds and Kind.NUMBER & others):
         return None
@@ -93,6 +91,11 @@ def _decide_less(left: Bounds, right: Bounds) -> bool | None:
     if left.high < right.low:
         return True
     return False if right.high <= left.low else None
+
+
+def _is_apart(value: Value, other: Value) -> bool:
+    """Whether the value is different from the other one, which is known."""
+    return isinstance(value, Unknown) and value.apart and not isinstance(other, Unknown)
 
 
 def kinds_of(value: Value) -> Kind:
