@@ -75,11 +75,11 @@ def find_causes(unknowns: Sequence[Unknown], derivations: Iterable[Derivation]) 
                 matches.append((literal, binding))
             elif not isinstance(literal, Compare):
                 asked.update(_values(literal, binding))
-            elif _is_open(literal, binding):
-                if pair := _read_equation(literal, binding):
+            elif _is_open(literal, *(sides := _sides(literal, binding))):
+                if pair := _read_equation(literal, *sides):
                     pairs[pair] = None
                 else:
-                    asked.update(_values(literal, binding))
+                    asked.update(sides)
     paired = {unknown for pair in pairs for unknown in pair}
     left = [unknown for unknown in unknowns if unknown in asked or unknown in paired]
     if len(left) < len(unknowns):
@@ -94,20 +94,16 @@ def _values(literal: CheckedLiteral, binding: Binding) -> Iterator[Value]:
     return map(binding.get, variables(literal))
 
 
-def _is_open(comparison: Compare, binding: Binding) -> bool:
+def _is_open(comparison: Compare, left: Value, right: Value) -> bool:
     """Whether unknowns decide the comparison."""
-    left, right = _sides(comparison, binding)
     if not isinstance(left, Unknown) and not isinstance(right, Unknown):
         return False
     return decide_comparison(comparison.comparator, left, right, comparison.null_test) is None
 
 
-def _read_equation(comparison: Compare, binding: Binding) -> tuple[Unknown, Unknown] | None:
+def _read_equation(comparison: Compare, left: Value, right: Value) -> tuple[Unknown, Unknown] | None:
     """The two unknowns that the comparison requires to be equal, sorted; None for other comparisons."""
-    if comparison.comparator != "=":
-        return None
-    left, right = _sides(comparison, binding)
-    if not isinstance(left, Unknown) or not isinstance(right, Unknown):
+    if comparison.comparator != "=" or not isinstance(left, Unknown) or not isinstance(right, Unknown):
         return None
     return (left, right) if left.expression <= right.expression else (right, left)
 
@@ -121,6 +117,8 @@ def _sides(comparison: Compare, binding: Binding) -> tuple[Value, Value]:
 
 
 def _merge_all(violations: Sequence[Violation]) -> tuple[Violation, Violation]:
+    if len(violations) == 1:  # as most are
+        return violations[0], violations[0]
     gravest = min(violations, key=_effect)
     policies = dict.fromkeys(violation.policy for violation in violations)
     others = tuple(policy for policy in policies if policy != gravest.policy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
@@ -174,7 +174,8 @@ class FindingReader:
             hints.append(f"waiver {waiver.id} {lapse}")
         span = self._place(subject, row, support)
         is_vague = span is None or span in self._places
-        if (span is None or is_vague or not span.line) and self._aggregates(policy):
+        reads = self.rules.reads[policy.relation]
+        if (span is None or is_vague or not span.line) and not reads.isdisjoint(self._aggregating):
             aggregated = self._place(subject, row, self._aggregated(relation, row))
             span = _with_line((aggregated, span) if is_vague else (span, aggregated))
         violation = Violation(
@@ -204,11 +205,10 @@ class FindingReader:
         """The places of the stacks themselves."""
         return [stack.place for stack in self.stacks]
 
-    def _aggregates(self, policy: Policy) -> bool:
-        """Whether a rule that the policy depends on aggregates."""
-        program = self.rules.program
-        aggregating = _AGGREGATING.get(program, None, lambda: _find_aggregating(program))
-        return not aggregating.isdisjoint(self.rules.reads[policy.relation])
+    @cached_property
+    def _aggregating(self) -> frozenset[RelationRef]:
+        """The relations with a rule that aggregates."""
+        return _AGGREGATING.get(self.rules.program, None, partial(_find_aggregating, self.rules.program))
 
     def _find_refused(self, policy: Policy, subject: ResourceId | None) -> Iterator[Grant]:
         """The grants that ask for the service that the policy requires, and do not count."""
@@ -371,16 +371,15 @@ def _support(provenance: Provenance, roots: Sequence[FactUse]) -> Support:
     seen: set[Fact] = set()
     pending = list(reversed(roots))
     while pending:
-        leaf = pending.pop()
-        fact = (leaf.relation, leaf.row)
-        if leaf.relation in provenance.program.inputs:
-            leaves[FactUse(certain_version(leaf.relation), leaf.row, leaf.columns)] = None
-        elif fact not in seen and (derivation := derivations.get(fact)):
+        relation, row, columns = pending.pop()
+        if relation in provenance.program.inputs:
+            leaves[FactUse(certain_version(relation), row, columns)] = None
+        elif (relation, row) not in seen and (derivation := derivations.get((relation, row))):
+            seen.add((relation, row))
             matches = [literal for literal in derivation.rule.body if isinstance(literal, Match)]
             steps = [FactUse(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
             pending += reversed(steps)
             lacking.update(_lacking(derivation))
-        seen.add(fact)
     return Support(list(leaves), lacking, derivations.values())
 
 
@@ -401,10 +400,11 @@ def find_deciding_unknowns(
         about = [leaf for leaf in near if subject is None or leaf.row[:1] == (subject,)]
         unknowns = [unknown for leaf in about for unknown in _unknowns(leaf, facts)]
         unknowns = unknowns or [unknown for leaf in near for unknown in _unknowns(leaf, facts)]
+    distinct = dict.fromkeys(unknowns)
     return tuple(
         unknown
-        for unknown in dict.fromkeys(unknowns)
-        if not any(other != unknown and rests_on(unknown, other) for other in unknowns)
+        for unknown in distinct
+        if not any(other is not unknown and rests_on(unknown, other) for other in distinct)
     )
 
 
@@ -450,7 +450,8 @@ def _lacking(derivation: Derivation) -> Iterator[Value]:
 def _unknowns(leaf: FactUse, facts: FactSet) -> Iterator[Unknown]:
     """Yield the unknown that decides whether the row exists, and the unknowns in its columns. Unknowns that depend on
     the former, such as those of a wildcard, are left out."""
-    reason = facts.maybe.get(leaf.relation, {}).get(leaf.row)
+    uncertain = facts.maybe.get(leaf.relation)
+    reason = uncertain.get(leaf.row) if uncertain else None
     if reason:
         yield reason
     for at in leaf.columns:
