@@ -43,7 +43,7 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
             return None
     elif live.owners and action not in CLOSED:
         return None
-    elif rolled_back and not (live.is_begun_by_owner(rolled_back[0]) and _comes_from_heat(stack, template, action)):
+    elif rolled_back and not (live.is_begun_by_owner(rolled_back[0]) and comes_from_heat(stack, template, action)):
         rolled_back = []
     if rolled_back and _was_complete(context, rolled_back[0].id):
         return None
@@ -87,7 +87,7 @@ def _read_states(context: Any, stack_id: str) -> list[tuple[str, str]]:
     ]
 
 
-def _comes_from_heat(stack: Any, template: Any, action: str) -> bool:
+def comes_from_heat(stack: Any, template: Any, action: str) -> bool:
     """Whether Heat's engine created the template of a nested stack, rather than a user.
 
     The engine stores it first (heat/engine/resources/stack_resource.py:524). A user's template has no id yet, or is

@@ -34,11 +34,11 @@ OF_PARAMETER: dict[str, Any] = {
     "parameters": {"length": {"type": "number", "default": 8}},
     "resources": {"s": string({"get_param": "length"})},
 }
-GROUP = {
+GROUP: dict[str, Any] = {
     "type": "OS::Heat::AutoScalingGroup",
     "properties": {"min_size": 1, "max_size": 3, "desired_capacity": 1, "resource": string()},
 }
-UP = {
+UP: dict[str, Any] = {
     "type": "OS::Heat::ScalingPolicy",
     "properties": {
         "adjustment_type": "change_in_capacity",

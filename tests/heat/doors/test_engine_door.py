@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import version
@@ -166,6 +167,7 @@ def test_events_that_resources_forge_make_no_refused_state_one_to_return_to(tmp_
         begun = {"type": "Container", "properties": {"name": heat.stack(name)["id"]}, "depends_on": ["s", "complete"]}
         body = template(s=string(), complete=complete, begun=begun)
         assert heat.on(name, "PUT", template=body, disable_rollback=False).status_code == 202
+        wait(lambda: heat.stack(name)["stack_status"].startswith("ROLLBACK"), lambda: str(heat.stack(name)))
         status, reason = heat.outcome(name)
         assert (status, reason[: len(why())], heat.lengths(name)) == ("ROLLBACK_FAILED", why(), [8])
 
@@ -185,6 +187,21 @@ def test_a_group_that_a_signal_scales_during_a_rollback_of_the_root_is_judged(en
         assert engine.on(name, "POST", "/resources/up/signal").status_code == 200
         assert engine.ended(name)[0] == "ROLLBACK_COMPLETE"
         assert engine.lengths(name) == [8]
+
+
+def test_two_groups_of_a_tree_that_grow_at_once_are_judged_one_after_the_other(tmp_path: Path) -> None:
+    group: dict[str, Any] = {**GROUP, "properties": {**GROUP["properties"], "resource": string(20), "min_size": 2}}
+    del group["properties"]["desired_capacity"]
+    scaled = {"auto_scaling_group_id": {"get_resource": "second"}}
+    more = {"type": UP["type"], "properties": {**UP["properties"], **scaled}}
+    folders = f"{RESOURCES},{ENGINE}"
+    with running(tmp_path, convergence=True, resources=folders, rules=HERE / "engine_rules") as heat:
+        name = heat.created(template(group=group, second=group, up=UP, more=more))
+        with ThreadPoolExecutor() as threads:
+            answers = threads.map(lambda policy: heat.on(name, "POST", f"/resources/{policy}/signal"), ("up", "more"))
+            assert [answer.status_code for answer in answers] == [200, 200]
+        wait(lambda: "all strings together have 120 characters" in heat.log(), heat.log)
+        wait(lambda: len(heat.lengths(name)) == 5, heat.log)
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,13 @@ def install() -> None:
     def judge_and_converge(
         self: Any, template: Any, action: str = Stack.UPDATE, new_stack: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
-        reason = _find_refusal(self, new_stack.t if new_stack else template, action) if action in JUDGED else None
-        if reason is None:
+        if action not in JUDGED:
             return converge(self, template, action, new_stack, *args, **kwargs)
+        new_template = new_stack.t if new_stack else template
+        with _hold_tree(self, new_template, action):
+            reason = _find_refusal(self, new_template, action)
+            if reason is None:
+                return converge(self, template, action, new_stack, *args, **kwargs)
         if action in (Stack.UPDATE, Stack.RESTORE):
             raise exception.StackValidationFailed(message=reason)
         self.action = action
@@ -56,6 +60,12 @@ def install() -> None:
         announce(hashlib.sha256(inspect.getsource(converge).encode()).hexdigest())
     except Exception:  # the door is installed; if the gate is broken it stops each stack
         LOG.exception("datalog_gate: the engine's door is in place, but this could not be recorded in the decision log")
+
+
+def _hold_tree(stack: Any, template: Any, action: str) -> Any:
+    from datalog_gate.doors.heat.tree_lock import hold_tree
+
+    return hold_tree(stack, template, action)
 
 
 def _find_refusal(stack: Any, template: Any, action: str) -> str | None:
