@@ -180,11 +180,8 @@ def _resource(
         unsure = properties if names is None else None
         properties = {name: _part(properties, name) for name in names or ()}
     if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
-        registry = inside.registry
-        if (
-            kind != STACK
-        ):  # a stack of its own gets all of it (heat/engine/resources/openstack/heat/remote_stack.py:286)
-            registry = registry.child(member.name)
+        # a stack of its own gets the whole registry (heat/engine/resources/openstack/heat/remote_stack.py:286)
+        registry = inside.registry if kind == STACK else inside.registry.child(member.name)
         facade = {
             "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
             "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
