@@ -107,9 +107,8 @@ def test_a_denied_stack_is_refused_with_policy_place_hint_and_id(make_point: Poi
     point = make_point()
     answer = point.judge(make_operation())
     assert answer.decision
-    assert answer == Answer(
-        "denied", answer.decision.id, DENIED.format(answer.id[:6]), ("flavor: web takes huge",), answer.decision
-    )
+    reason, warnings = DENIED.format(answer.id[:6]), ("flavor: web takes huge",)
+    assert answer == Answer("denied", answer.id, reason, warnings, answer.decision, names_decision=True)
     assert (answer.allowed, point.counters()) == (False, {"denied": 1})
 
 

@@ -213,8 +213,14 @@ def test_a_long_reason_keeps_its_bound_and_the_decision() -> None:
     _, _, content = client(Point(Answer("denied", "0123456789", "x" * REASON))).send(json.dumps(NEW).encode())
     message = json.loads(content)["explanation"]
     assert (len(message), message[-24:]) == (REASON, "xxx... [decision 012345]")
-    _, _, content = client(Point(Answer("denied", "0123456789", "x [decision 012345]"))).send(json.dumps(NEW).encode())
-    assert json.loads(content)["explanation"] == "x [decision 012345]"
+
+
+@pytest.mark.parametrize("names_decision", [True, False])
+def test_a_reason_that_names_the_decision_is_the_whole_message(names_decision: bool) -> None:
+    answer = Answer("denied", "0123456789", "x [decision 012345]", names_decision=names_decision)
+    _, _, content = client(Point(answer)).send(json.dumps(NEW).encode())
+    end = "" if names_decision else " [decision 012345]"
+    assert json.loads(content)["explanation"] == f"x [decision 012345]{end}"
 
 
 # Who asks

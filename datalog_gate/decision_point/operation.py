@@ -67,6 +67,8 @@ class Answer:
     warnings: tuple[str, ...] = ()
     """Messages for the user."""
     decision: Decision | None = None
+    names_decision: bool = field(default=False, repr=False)
+    """Whether the reason ends with the id of the decision."""
     passed: PassedPlugins | None = field(default=None, compare=False, repr=False)
     """The preflight plugins that let the operation pass. They must learn its outcome."""
     began: float = field(default=0.0, compare=False, repr=False)
@@ -81,7 +83,9 @@ class Answer:
     def of(cls, decision: Decision) -> Answer:
         """The answer for a decision."""
         verdict, reason = _compute_verdict(decision)
-        return cls(verdict, decision.id, truncate_reason(reason), format_warnings(decision), decision)
+        named = decision.outcome in ("deny", "indeterminate")
+        warnings = format_warnings(decision)
+        return cls(verdict, decision.id, truncate_reason(reason), warnings, decision, names_decision=named)
 
 
 def _compute_verdict(decision: Decision) -> tuple[Verdict, str]:
@@ -148,7 +152,8 @@ def format_diagnostic(diagnostic: Diagnostic) -> str:
 
 def refuse(verdict: Verdict, message: str, answer: Answer | None = None) -> Answer:
     """Refuse an operation that was allowed, or not decided."""
-    return replace(answer or Answer("allowed", new_id()), verdict=verdict, reason=truncate_reason(message))
+    answer = answer or Answer("allowed", new_id())
+    return replace(answer, verdict=verdict, reason=truncate_reason(message), names_decision=False)
 
 
 def truncate_reason(text: str, limit: int = REASON) -> str:

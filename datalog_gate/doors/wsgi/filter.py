@@ -216,8 +216,7 @@ def _reject(fault: Callable[[int, str], Response], answer: Answer) -> Response:
 
 def _message(answer: Answer) -> str:
     """The reason, with the id of the decision."""
-    short = answer.id[:SHORT]
-    end = "" if f"[decision {short}" in answer.reason else f" [decision {short}]"
+    end = "" if answer.names_decision else f" [decision {answer.id[:SHORT]}]"
     return truncate_reason(answer.reason, REASON - len(end)) + end
 
 
