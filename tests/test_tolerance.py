@@ -231,6 +231,18 @@ def test_a_baseline_stops_nothing_that_was_there_and_all_that_is_new(capsys: pyt
     assert check(capsys, "--baseline", "known.json", "--quiet") == (0, [], "")
 
 
+@pytest.mark.parametrize("name", ["a, b.yaml", ", .yaml", "web, too: [\u00e9]?+.yaml"])
+@pytest.mark.parametrize("others", [(), ("web.yaml",)])
+def test_a_baseline_names_templates_from_its_folder(name: str, others: tuple[str, ...]) -> None:
+    Path("k").mkdir()
+    Path(name).write_text(STACK.format(""))
+    command = ["check", name, *others, *(["--together"] if others else []), "--rules", "m.dl"]
+    assert main([*command, "--output", "baseline=k/known.json"]) == 1
+    templates = {finding["template"] for finding in json.loads(Path("k/known.json").read_text())["findings"]}
+    assert templates == {", ".join(f"../{template}" for template in (name, *others))}
+    assert main([*command, "--baseline", "k/known.json"]) == 0
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [

@@ -233,7 +233,7 @@ class Workspace:
         assert isinstance(decision, ExplainedDecision)
         tolerant = tolerate(
             decision,
-            template=str(name.parent if name.name == FOLDER_TEMPLATE else name),
+            templates=(str(name.parent if name.name == FOLDER_TEMPLATE else name),),
             sources=stack.sources,
             policies=rules.policies,
             program=rules.program,

@@ -21,6 +21,8 @@ from datalog_gate.decision.decision import Change, Decision, Violation, compute_
 from datalog_gate.files.templates import read_json
 
 SCHEMA = "datalog-gate/baseline/1"
+Templates = tuple[str, ...]
+"""The paths of templates that were judged together."""
 FindingKeys = Mapping[tuple[str, Row], str]
 """The keys of findings, as JSON text, by policy and row."""
 
@@ -32,13 +34,13 @@ class Baseline:
     file: Path
     findings: frozenset[tuple[str, str]]
 
-    def name(self, template: str) -> str:
-        """The name of a template in the file: its path relative to the file."""
-        return ", ".join(_relative(part, self.file.parent) for part in template.split(", "))
+    def name(self, templates: Templates) -> str:
+        """The name of templates in the file: their paths relative to the file."""
+        return ", ".join(_relative(template, self.file.parent) for template in templates)
 
-    def tolerate(self, decision: Decision, template: str, keys: FindingKeys) -> Decision:
+    def tolerate(self, decision: Decision, templates: Templates, keys: FindingKeys) -> Decision:
         """The decision with findings of the file marked as existing before, and the others as new."""
-        name = self.name(template)
+        name = self.name(templates)
 
         def compare(violation: Violation) -> Violation:
             known = (name, keys[violation.policy, violation.row]) in self.findings
@@ -66,10 +68,10 @@ class Baseline:
             compared=True,
         )
 
-    def count_gone(self, judged: Collection[str], findings: Collection[tuple[str, str]]) -> int:
+    def count_gone(self, judged: Collection[Templates], findings: Collection[tuple[Templates, str]]) -> int:
         """Count the file's findings in the judged templates that are not among these."""
-        names = {self.name(template) for template in judged}
-        present = {(self.name(template), key) for template, key in findings}
+        names = {self.name(templates) for templates in judged}
+        present = {(self.name(templates), key) for templates, key in findings}
         return sum(template in names and (template, key) not in present for template, key in self.findings)
 
 
@@ -119,10 +121,10 @@ def _is_finding(entry: object) -> bool:
     return isinstance(entry, dict) and entry.keys() == {"template", "policy", "key"} and isinstance(entry["key"], dict)
 
 
-def format_baseline(findings: Iterable[tuple[str, str]], file: Path) -> str:
-    """Format findings, as pairs of template and key, as a baseline for that file: one per line, sorted."""
+def format_baseline(findings: Iterable[tuple[Templates, str]], file: Path) -> str:
+    """Format findings, as pairs of templates and key, as a baseline for that file: one per line, sorted."""
     empty = Baseline(file, frozenset())
-    entries = sorted({(empty.name(template), key) for template, key in findings})
+    entries = sorted({(empty.name(templates), key) for templates, key in findings})
     lines = [json.dumps({"template": name, **json.loads(key)}, ensure_ascii=False) for name, key in entries]
     body = ",\n".join(f"  {line}" for line in lines)
     return (

@@ -15,7 +15,7 @@ from datalog_gate.base.diagnostics import did_you_mean
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
-from datalog_gate.files.baseline import Baseline, FindingKeys, compute_keys
+from datalog_gate.files.baseline import Baseline, FindingKeys, Templates, compute_keys
 from datalog_gate.files.ignores import Ignore, apply_ignores, find_ignores
 
 
@@ -31,18 +31,18 @@ class Tolerated(NamedTuple):
 
 def tolerate(
     decision: Decision,
-    template: str,
+    templates: Templates,
     sources: Mapping[str, str],
     policies: Sequence[Policy],
     program: CheckedProgram,
     baseline: Baseline | None,
 ) -> Tolerated:
-    """Apply the ignores in texts and a baseline to a template's decision. Invalid ignores become near misses."""
+    """Apply the ignores in texts and a baseline to the decision on templates. Invalid ignores become near misses."""
     ignores, warnings = find_ignores(sources, [policy.id for policy in policies])
     keys = compute_keys(policies, program, decision)
     tolerant, used = apply_ignores(decision, ignores)
     if baseline:
-        tolerant = baseline.tolerate(tolerant, template, keys)
+        tolerant = baseline.tolerate(tolerant, templates, keys)
     tolerant = replace(tolerant, near_misses=(*tolerant.near_misses, *warnings))
     return Tolerated(tolerant, keys, ignores, used)
 

@@ -25,7 +25,7 @@ from datalog_gate.base.errors import DiagnosticsError, GateError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.decision.decision import SHORT, Change, Decision, Violation, Waiver
 from datalog_gate.doors.cli.colours import CYAN, GREEN, WORDS, Paint, leave_plain
-from datalog_gate.files.baseline import FindingKeys
+from datalog_gate.files.baseline import FindingKeys, Templates
 from datalog_gate.files.ignores import Ignore
 from datalog_gate.schema.declaration import RelationRef
 
@@ -55,6 +55,8 @@ class ReportEntry:
 
     name: str
     answer: Decision | GateError
+    templates: Templates = ()
+    """The templates that were judged."""
     grant_requests: tuple[str, ...] = ()
     """Lines about what grants request from their services."""
     keys: FindingKeys = field(default_factory=dict)

@@ -12,7 +12,7 @@ from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
 from datalog_gate.doors.cli.reports import ReportEntry
 from datalog_gate.files import tolerated_findings
-from datalog_gate.files.baseline import Baseline, read_baseline
+from datalog_gate.files.baseline import Baseline, Templates, read_baseline
 from datalog_gate.files.ignores import Ignore, find_idle
 from datalog_gate.stack.model import Stack
 
@@ -38,7 +38,7 @@ def tolerate(
     sources = {file: text for stack in stacks for file, text in stack.sources.items()}
     tolerant, keys, ignores, used = tolerated_findings.tolerate(
         decision,
-        template=entry.name,
+        templates=entry.templates,
         sources=sources,
         policies=rules.policies,
         program=rules.program,
@@ -67,7 +67,7 @@ def find_idle_ignores(
 
 def note_gone(baseline: Baseline, entries: Sequence[ReportEntry]) -> str:
     """A note on findings of the baseline that no longer exist; empty if there are none."""
-    judged = {entry.name for entry in entries if isinstance(entry.answer, Decision)}
+    judged = {entry.templates for entry in entries if isinstance(entry.answer, Decision)}
     gone = baseline.count_gone(judged, set(find_keys(entries)))
     if not gone:
         return ""
@@ -75,12 +75,12 @@ def note_gone(baseline: Baseline, entries: Sequence[ReportEntry]) -> str:
     return f"{gone} {are.format(baseline.file)}: write it again with --output baseline={baseline.file}"
 
 
-def find_keys(entries: Sequence[ReportEntry]) -> Iterator[tuple[str, str]]:
-    """The template and key of each finding that is neither waived nor ignored."""
+def find_keys(entries: Sequence[ReportEntry]) -> Iterator[tuple[Templates, str]]:
+    """The templates and key of each finding that is neither waived nor ignored."""
     for entry in entries:
         if isinstance(entry.answer, Decision):
             for finding in (*entry.answer.violations, *entry.answer.undetermined):
-                yield entry.name, entry.keys[finding.policy, finding.row]
+                yield entry.templates, entry.keys[finding.policy, finding.row]
 
 
 def find_sources(entries: Sequence[ReportEntry]) -> Mapping[str, str]:

@@ -203,7 +203,8 @@ def _check_group(
 ) -> ReportEntry:
     """Judge templates as one set of facts."""
     pages = _wants_pages(options)
-    name = ", ".join(root.template for root in group)
+    templates = tuple(root.template for root in group)
+    name = ", ".join(templates)
     try:
         stacks = read_stacks(group, options, rules.catalogue)
         decision = rules.decide(
@@ -223,7 +224,7 @@ def _check_group(
             cloud={} if options.together else None,
             once=once,
         )
-        entry = ReportEntry(name, decision, format_grant_requests(stacks, decision))
+        entry = ReportEntry(name, decision, templates, format_grant_requests(stacks, decision))
         entry = tolerate(entry, decision, stacks, rules, baseline)
         if not (pages and isinstance(entry.answer, ExplainedDecision)):
             return entry
