@@ -28,6 +28,10 @@ HEAD = '@deny("p", "{s} is wrong")\np(s) :- '
         ("os:cinder:volume(_id=s, size=n), n < 5.", "os:cinder:volume(_id=s, size=n), n ?? 0 < 5."),
         ('os:nova:server(_id=s, name="null").', "os:nova:server(_id=s, name=null)."),
         (
+            "os:nova:server(_id=s), n = sum{ size ?? 0 : os:cinder:volume(size=size) }, n > 5.",
+            "os:nova:server(_id=s), n = sum{ size ?? 0, v : os:cinder:volume(_id=v, size=size) }, n > 5.",
+        ),
+        (
             'os:nova:server(_id=s), not os:cinder:volume_attachment(instance_uuid="s").',
             "os:nova:server(_id=s), not os:cinder:volume_attachment(instance_uuid=s).",
         ),

@@ -14,7 +14,7 @@ from datalog_gate.analysis.lint.single_use import find_quoted_variables, find_si
 from datalog_gate.analysis.patterns import find_looseness, find_problem
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
-from datalog_gate.base.diagnostics import Advice, Diagnostic, Span, did_you_mean, format_count
+from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Span, did_you_mean, format_count
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
@@ -175,7 +175,7 @@ class Lowering:
         loose = relation.name in self.names.undeclared
         if relation.named_only and positional:
             first = relation.columns[0].name
-            suggestion = Advice(f"write {relation.ref}({first}=...)", f"{first}=")
+            suggestion = Advice(f"write {relation.ref}({first}=...)", Code(f"{first}=", "column"))
             self._report("arity", f"{relation.ref} takes named columns only", atom.span, suggestion)
             return []
         if positional > wide or (loose and positional != wide and not atom.named):

@@ -11,6 +11,7 @@ from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.base.diagnostics import (
     MOST_SUGGESTIONS,
     Advice,
+    Code,
     Diagnostic,
     Severity,
     Slips,
@@ -250,8 +251,8 @@ class Names:
         owners = sorted(full for full, scope in self.scopes.items() if name in scope.relations and full != module)
         exporting = [owner for owner in owners if name in self.scopes[owner].exports]
         if exporting:
-            code = f"{exporting[0]}:{name}", f"import {exporting[0]}."
-            suggestion = Advice(f"write {code[0]}, or `{code[1]}` first", *code)
+            full_name, statement = f"{exporting[0]}:{name}", f"import {exporting[0]}."
+            suggestion = Advice(f"write {full_name}, or `{statement}` first", full_name, Code(statement, "import"))
             self._report("undefined-relation", f"there is no relation {name} in {module}", span, suggestion)
         elif owners:
             message = f"there is no relation {name} in {module}: it is private to the module {owners[0]}"

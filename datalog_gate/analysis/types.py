@@ -10,7 +10,7 @@ from datalog_gate.analysis.constants import name_of
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
-from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span
+from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Severity, Span
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import NOT_NULL, Kind, kind_of
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
@@ -335,10 +335,12 @@ class Inference:
         elif Kind.NULL in given and Kind.NULL not in wanted:
             name = name_of(operand)
             message = f"{name} may be null here"
-            code = f"{name} ?? {default}", f"{name} != null"
+            condition = f"{name} != null"
             advice = Advice(
-                f"give a default for which the rule matches, `{code[0]}`; with `{code[1]}` a missing value passes",
-                *code,
+                f"give a default for which the rule matches, `{name} ?? {default}`; with `{condition}` a missing value "
+                "passes",
+                Code(default, "default", name),
+                Code(condition, "condition"),
             )
             self._report("nullable", message, span, advice)
 
@@ -353,7 +355,7 @@ class Inference:
             tests = " or ".join(f"`{test}`" for test in code)
             message = f"{what} {(wanted & given).describe()}, but {name} may be {others} here"
             words = f"add {tests}" if is_plain else f"give it a name or a default, `x = ...`, and add {tests}"
-            self._report("unguarded", message, span, Advice(words, *code))
+            self._report("unguarded", message, span, Advice(words, *[Code(test, "condition") for test in code]))
 
     def _alike(self, operand: ir.Operand, beside: Iterable[ir.Operand], kinds: Kinds) -> Kind:
         """The one kind of operands that are compared by order: number or string if all can have it, else the first."""

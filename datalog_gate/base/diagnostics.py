@@ -139,11 +139,21 @@ CODES: dict[str, str] = {
 }
 
 
+class Code(NamedTuple):
+    """Code that an editor can write."""
+
+    text: str
+    role: Literal["replacement", "default", "import", "condition", "column"] = "replacement"
+    """What it is: in place of the range, the default of the variable `of`, a line at the top of the file, a condition
+    before the range, or the name of a column after the parenthesis in the range."""
+    of: str = ""
+
+
 class Advice(str):
     """A suggestion in words, and as code that an editor can write."""
 
-    code: tuple[str, ...]
-    """The text to write there; several are alternatives."""
+    code: tuple[Code, ...]
+    """The code to write there; several are alternatives."""
     meant: str
     """The name that a word there was probably meant to be."""
     before: str
@@ -154,12 +164,12 @@ class Advice(str):
     """Whether to put the text in the range in quotes."""
 
     def __new__(
-        cls, words: str, *code: str, meant: str = "", before: str = "", module: str = "", in_quotes: bool = False
+        cls, words: str, *code: str | Code, meant: str = "", before: str = "", module: str = "", in_quotes: bool = False
     ) -> Advice:
         """The suggestion `words` of that code."""
         advice = super().__new__(cls, words)
-        advice.code, advice.meant, advice.before, advice.module = code, meant, before, module
-        advice.in_quotes = in_quotes
+        advice.code = tuple(part if isinstance(part, Code) else Code(part) for part in code)
+        advice.meant, advice.before, advice.module, advice.in_quotes = meant, before, module, in_quotes
         return advice
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from datalog_gate.base.diagnostics import Diagnostic, closest
+from datalog_gate.base.diagnostics import Code, Diagnostic, closest
 from datalog_gate.base.errors import GateError, InputError
 from datalog_gate.base.records import replace
 from datalog_gate.editing.answers import Action, TextEdit, TextProblem, TextRange
@@ -120,8 +120,8 @@ def _find_edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator
         end = len(home.file.text)
         for code in advice.code:
             yield (
-                f"{code.removesuffix('.')} in {advice.module}",
-                [TextEdit(TextRange(home.file.file, end, end), f"\n{code}\n")],
+                f"{code.text.removesuffix('.')} in {advice.module}",
+                [TextEdit(TextRange(home.file.file, end, end), f"\n{code.text}\n")],
             )
     yield from _find_replacements(text, problem)
     for written in _TYPE.finditer(text, max(where.start - 60, 0)) if problem.code == "syntax" else ():
@@ -149,24 +149,22 @@ def _find_replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, l
         yield from _write(text, where, code)
 
 
-def _write(text: str, where: TextRange, code: str) -> Iterator[tuple[str, list[TextEdit]]]:
-    """The edits that write the code: a default after its variable, an import at the top, a condition before the
-    range, the name of a column after its parenthesis, and anything else in place of the range."""
-    old = text[where.start : where.end]
-    name, default, rest = code.partition(" ?? ")
-    if default:
-        yield from _give_defaults(where, old, name, rest)
-    elif code.startswith("import "):
-        yield f"write {code}", [TextEdit(TextRange(where.file, 0, 0), f"{code}\n")]
-    elif code.endswith("!= null") or code.startswith("is_"):
-        yield f"write {code}", [TextEdit(TextRange(where.file, where.start, where.start), f"{code}, ")]
-    elif code.endswith("=") and code[:-1].isidentifier():
-        start = where.start + old.find("(") + 1
-        yield f"write {code}", [TextEdit(TextRange(where.file, start, start), code)]
-    elif code == ",":
-        yield _replace_text(replace(where, start=len(text[: where.start].rstrip())), code)
-    else:
-        yield _replace_text(where, code)
+def _write(text: str, where: TextRange, code: Code) -> Iterator[tuple[str, list[TextEdit]]]:
+    """The edits that write the code."""
+    new, old = code.text, text[where.start : where.end]
+    match code.role:
+        case "default":
+            yield from _give_defaults(where, old, code.of, new)
+        case "import":
+            yield f"write {new}", [TextEdit(TextRange(where.file, 0, 0), f"{new}\n")]
+        case "condition":
+            yield f"write {new}", [TextEdit(TextRange(where.file, where.start, where.start), f"{new}, ")]
+        case "column":
+            start = where.start + old.find("(") + 1
+            yield f"write {new}", [TextEdit(TextRange(where.file, start, start), new)]
+        case "replacement":
+            start = len(text[: where.start].rstrip()) if new == "," else where.start
+            yield _replace_text(replace(where, start=start), new)
 
 
 def _give_defaults(where: TextRange, old: str, name: str, default: str) -> Iterator[tuple[str, list[TextEdit]]]:

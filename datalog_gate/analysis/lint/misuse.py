@@ -28,7 +28,7 @@ from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.same_values import SameValues
-from datalog_gate.base.diagnostics import Advice, Diagnostic, Span, suggest_code
+from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Span, suggest_code
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
@@ -464,8 +464,12 @@ class _Review:
             first, second = (match for match, _ in places[:2])
             names = dict.fromkeys(str(match.relation) for match in (first, second))
             message = f"{name} may be null in both rows of {' and '.join(names)}, but null never joins null"
-            code = f'{name} ?? "none"', f"{name} != null"
-            suggestion = Advice(f"give it a default where it is derived, `{code[0]}`, or add `{code[1]}` here", *code)
+            condition = f"{name} != null"
+            suggestion = Advice(
+                f'give it a default where it is derived, `{name} ?? "none"`, or add `{condition}` here',
+                Code('"none"', "default", name),
+                Code(condition, "condition"),
+            )
             yield _warning("null-join", message, second.span, suggestion)
 
     def _states_null(self, relation: RelationRef, column: int) -> bool:
