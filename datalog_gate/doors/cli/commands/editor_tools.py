@@ -46,11 +46,17 @@ def repl(options: argparse.Namespace) -> int:
     lines = [line for root in roots for line in lines_of(flatten(read_root(root, options, catalogue), catalogue))]
     paths = [*map(Path, options.rules or [default_rules()])]
     prompt = Prompt(partial(_read_rules, paths, catalogue), lines, _edit, shutil.get_terminal_size().columns)
-    for line in _read_terminal(prompt) if sys.stdin.isatty() else sys.stdin:
+    is_terminal = sys.stdin.isatty()
+    for line in _read_terminal(prompt) if is_terminal else sys.stdin:
         if line.strip() in (":quit", ":q"):
             break
-        for answer in prompt.answer(line.rstrip("\n")):
-            print(answer, flush=True)
+        try:
+            for answer in prompt.answer(line.rstrip("\n")):
+                print(answer, flush=True)
+        except KeyboardInterrupt:
+            if not is_terminal:
+                raise
+            print_note("interrupted")
     return OK
 
 

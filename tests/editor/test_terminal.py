@@ -1,0 +1,31 @@
+"""The prompt on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+from tests.editor.conftest import COMMAND
+
+
+def test_ctrl_c_ends_a_query_and_not_the_prompt(tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text("named(1).\n")
+    terminal, side = pty.openpty()
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "EDITOR": "sh -c 'kill -INT $PPID'",
+        "PROMPT_TOOLKIT_NO_CPR": "1",
+    }
+    command = [*COMMAND[:-1], "repl", "--rules", "m.dl"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdin=side, stdout=side, stderr=side)
+    os.close(side)
+    shown = ""
+    for line in (":rules m.dl\r", "named(n)\r", "\x04"):
+        start = len(shown)
+        while "?2004h" not in shown[start:]:  # the prompt takes a line
+            shown += os.read(terminal, 4096).decode()
+        os.write(terminal, line.encode())
+    assert (process.wait(timeout=30), "interrupted" in shown, "1 row" in shown) == (0, True, True)
