@@ -10,6 +10,7 @@ from datalog_gate.base.errors import UsageError
 from datalog_gate.editing import case_answers, rule_completion, rule_names, template_answers
 from datalog_gate.editing.actions import apply_edits, rule_actions, template_actions
 from datalog_gate.editing.workspace import Workspace
+from datalog_gate.template.dialect import CFN_VERSIONS, Dialect, dialect_of
 from tests.commands import write_files
 
 
@@ -157,7 +158,7 @@ GROUP = HOT + "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properti
         (CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Fn::J|", ["Fn::Join: "]),
         (
             CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Fn::S|",
-            ["Fn::Select: ", "Fn::Split: "],
+            ["Fn::Split: ", "Fn::Select: "],
         ),
         (
             CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Fn::R|",
@@ -370,6 +371,20 @@ def test_hover_shows_the_columns_of_the_version(workspace: Workspace) -> None:
         "  stack*    string          The id of a stack.",
         "  _project  string or null  The project of the root stack; null where it is not known.",
     ]
+
+
+@pytest.mark.parametrize("version", [*CFN_VERSIONS.items(), ("heat_template_version", "2013-05-23")])
+def test_hover_says_what_each_function_means(workspace: Workspace, version: tuple[str, str]) -> None:
+    dialect = dialect_of(dict([version]))
+    assert isinstance(dialect, Dialect)
+    path = workspace.root / "web.yaml"
+    for name in dialect.functions | dialect.conditional:
+        text = f"{version[0]}: {version[1]}\n{dialect.resources}: {{v: {{{name}: x}}}}\n"
+        workspace.edit(path, text)
+        hover = template_answers.hover(workspace, path, text.index(name))
+        arguments, meaning = template_answers.FUNCTIONS[name]
+        assert hover
+        assert hover.text == f"`{name}: {arguments}`\n\n{meaning}"
 
 
 def test_hover_shows_a_single_bound(workspace: Workspace) -> None:

@@ -54,8 +54,27 @@ FUNCTIONS = {
     "not": ("CONDITION", "The opposite of a condition."),
     "and": ("[CONDITION...]", "Whether all hold."),
     "or": ("[CONDITION...]", "Whether one holds."),
+    "Ref": ("NAME", "The value of a parameter, or the id of a resource."),
+    "Fn::GetAtt": ("[RESOURCE, ATTRIBUTE]", "An attribute of a resource."),
+    "Fn::FindInMap": ("[MAP, KEY, NAME]", "A value of the section Mappings."),
+    "Fn::Join": ("[DELIMITER, LIST]", "The members of a list as one text."),
+    "Fn::Split": ("[DELIMITER, TEXT]", "A text taken apart."),
+    "Fn::Select": ("[INDEX or KEY, LIST or MAP]", "One member of a list or map."),
+    "Fn::Replace": ("[{NAME: VALUE}, TEXT]", "A text with names replaced by values."),
+    "Fn::Base64": ("TEXT", "The text, which Heat encodes where it is used."),
+    "Fn::GetAZs": ("REGION", "The availability zones."),
+    "Fn::MemberListToMap": ("[KEY, VALUE, LIST]", "A map of a list such as `.member.0.Name=a`."),
+    "Fn::ResourceFacade": (
+        "Metadata, DeletionPolicy or UpdatePolicy",
+        "What the resource above says that nests this template.",
+    ),
+    "Fn::If": ("[CONDITION, VALUE, OTHER]", "One of two values."),
+    "Fn::Equals": ("[VALUE, VALUE]", "Whether two values are equal, for conditions."),
+    "Fn::Not": ("[CONDITION]", "The opposite of a condition."),
+    "Fn::And": ("[CONDITION...]", "Whether all hold."),
+    "Fn::Or": ("[CONDITION...]", "Whether one holds."),
 }
-"""The functions of HOT, with their arguments and meaning."""
+"""The functions of HOT and CFN, with their arguments and meaning."""
 PARAMETER_KEYS = ("type", "default", "description", "label", "hidden", "constraints", "immutable")
 PSEUDO = ("OS::stack_name", "OS::stack_id", "OS::project_id")
 _NAMING: dict[object, tuple[str, ...]] = {
@@ -223,9 +242,9 @@ class _View:
             for child in children:
                 yield Completion(child.name, "property", _brief(child), _about(child), f"{child.name}: ")
         if slot.is_key and steps and not (schema and schema.children):
-            for name in sorted(self.dialect.functions, key=[*FUNCTIONS, *sorted(self.dialect.functions)].index):
-                arguments, meaning = FUNCTIONS.get(name, ("", ""))
-                yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
+            for name, (arguments, meaning) in FUNCTIONS.items():
+                if name in self.dialect.functions:
+                    yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
 
     def sections_named(self, path: Steps) -> tuple[str, ...]:
         """The sections that may define the name at a path."""
@@ -260,7 +279,7 @@ class _View:
         if "resources" in sections or (section == "resources" and len(path) == 2 and not on_value):
             kind_name = self.type_name((self.dialect.resources, name))
             return f"`{name}`: {kind_name or 'a resource without a type'}"
-        if not on_value and name in FUNCTIONS and name in self.dialect.functions | self.dialect.conditional:
+        if not on_value and name in self.dialect.functions | self.dialect.conditional:
             return f"`{name}: {FUNCTIONS[name][0]}`\n\n{FUNCTIONS[name][1]}"
         definition, rest = self.definition(path)
         if section != "resources" or not rest:
