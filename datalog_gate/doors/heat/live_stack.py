@@ -27,13 +27,16 @@ from datalog_gate.template.held import HeldStack, HeldStacks, read_adopted
 
 BUILDING = frozenset({"CREATE", "ADOPT", "UPDATE", "RESTORE", "ROLLBACK"})
 """The actions of Heat that build."""
+ATTRIBUTES = frozenset({"get_attr", "Fn::GetAtt"})
+"""The functions that read attributes."""
 
 
 def read_operation(door: Door, context: Any, stack: Any, template: Any, action: str) -> Operation | None:
     """The operation that converges a stack to a template of Heat; None if it is not judged.
 
     For nested stacks only operations that build are judged. Rollbacks, and what Heat begins for them, are not judged,
-    unless the stack returns to a state that was never complete, since that may have been refused.
+    unless the stack returns to a state that was never complete, since that may have been refused, or a nested stack
+    depends on attributes, since these may have changed.
     """
     live = LiveStack(stack)
     rolled_back = [owner for owner in live.owners if (owner.action, owner.status) == ("ROLLBACK", "IN_PROGRESS")]
@@ -43,7 +46,11 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
             return None
     elif live.owners and action not in CLOSED:
         return None
-    elif rolled_back and not (live.is_begun_by_owner(rolled_back[0]) and comes_from_heat(stack, template, action)):
+    elif rolled_back and not (
+        live.is_begun_by_owner(rolled_back[0])
+        and comes_from_heat(stack, template, action)
+        and not live.depends_on_attributes(rolled_back[0])
+    ):
         rolled_back = []
     if rolled_back and _was_complete(context, rolled_back[0].id):
         return None
@@ -125,6 +132,16 @@ class LiveStack:
         return bool(self.owners) and all(
             self._works_on(chain[at], self._names[at], chain[at + 1].id) for at in range(first, len(self.owners))
         )
+
+    def depends_on_attributes(self, owner: Any) -> bool:
+        """Whether attributes decide what the stack is, or one around it below that owner further up."""
+        first = self.owners.index(owner)
+        for around, name in zip(self.owners[first:], self._names[first:], strict=True):
+            for template_id in filter(None, (around.raw_template_id, around.prev_raw_template_id)):
+                template = Template.load(self._context, template_id)
+                if _names_attributes({"get_resource": name}, dict(template[template.RESOURCES])):
+                    return True
+        return False
 
     def _works_on(self, owner: Any, name: str, stack_id: str) -> bool:
         """Whether Heat works on the resource for a nested stack. The resource of a new one has no id of a stack yet."""
@@ -217,6 +234,18 @@ class LiveStack:
             self._context, template, self.stack.identifier(), {}, self.stack.defn.parent_resource
         )
         return next(_differences(template, definition, judged), None)
+
+
+def _names_attributes(snippet: Any, resources: dict[str, Any]) -> bool:
+    """Whether a part of a template, or a resource that it refers to, names attributes. Drops the resources it meets."""
+    match snippet:
+        case dict():
+            referred = [resources.pop(str(snippet[key]), None) for key in ("get_resource", "Ref") if key in snippet]
+            parts = [*referred, *snippet.values()]
+            return not ATTRIBUTES.isdisjoint(snippet) or any(_names_attributes(part, resources) for part in parts)
+        case list():
+            return any(_names_attributes(part, resources) for part in snippet)
+    return False
 
 
 def _is_up_to_date(row: Any, owner: Any) -> bool:
