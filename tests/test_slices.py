@@ -22,22 +22,22 @@ WHOLE = program(reading("a", "edge"), reading("b", "a", "wide"), reading("c", "c
                 inputs={"edge": 2, "wide": 2})  # fmt: skip
 
 
-def parts(some: CheckedProgram) -> tuple[list[RelationRef], set[RelationRef]]:
-    return [name for stratum in some.strata for name in stratum.relations], set(some.inputs)
+def parts(part: CheckedProgram) -> tuple[list[RelationRef], set[RelationRef]]:
+    return [name for stratum in part.strata for name in stratum.relations], set(part.inputs)
 
 
-def test_what_some_relations_rest_on() -> None:
+def test_a_slice_has_the_rules_that_relations_depend_on() -> None:
     assert parts(slice_for(WHOLE, frozenset(("c",)))) == (["a", "c"], {"edge"})
     assert parts(slice_for(WHOLE, frozenset(("d", "edge")))) == (["a", "b", "c", "d"], {"edge", "wide"})
     assert parts(slice_for(WHOLE, frozenset())) == ([], set())
 
 
-def test_what_rests_on_some_inputs_alone() -> None:
+def test_a_slice_has_the_rules_that_read_only_some_inputs() -> None:
     assert parts(slice_over(WHOLE, frozenset(("edge",)))) == (["a", "c"], {"edge"})
     assert parts(slice_over(WHOLE, frozenset(("wide",)))) == ([], {"wide"})
 
 
-def test_what_may_have_a_row_where_only_some_inputs_have() -> None:
+def test_relations_may_have_rows_if_some_inputs_have() -> None:
     assert derivable(WHOLE, ["edge"]) == {"edge", "a"}
     assert derivable(WHOLE, ["edge", "wide", "c"]) == {"edge", "wide", "c", "a", "b", "d"}
     text = """relation edge(x: number). relation wide(x: number).
@@ -59,30 +59,30 @@ def test_layers_derive_each_stratum_once() -> None:
     assert list(map(parts, layers(WHOLE, [frozenset(("a",))])))[1] == (["b", "c", "d"], {"a", "wide"})
 
 
-def test_a_part_is_the_same_each_time() -> None:
+def test_slices_are_cached() -> None:
     assert slice_for(WHOLE, frozenset(("c",))) is slice_for(WHOLE, frozenset(("c",)))
     assert slice_over(WHOLE, frozenset(("edge",))) is slice_over(WHOLE, frozenset(("edge",)))
 
 
-def test_what_is_made_of_a_program_goes_with_it() -> None:
-    kept = ProgramCache[CheckedProgram]()
+def test_cached_values_are_freed_with_their_program() -> None:
+    cache = ProgramCache[CheckedProgram]()
 
-    def used() -> list[ref[CheckedProgram]]:
+    def cache_parts() -> list[ref[CheckedProgram]]:
         whole = replace(WHOLE)
-        part = kept.get(whole, "part", lambda: replace(WHOLE))
-        assert kept.get(whole, "part", lambda: WHOLE) is part
-        assert kept.get(whole, "itself", lambda: whole) is whole
+        part = cache.get(whole, "part", lambda: replace(WHOLE))
+        assert cache.get(whole, "part", lambda: WHOLE) is part
+        assert cache.get(whole, "itself", lambda: whole) is whole
         return [ref(whole), ref(part)]
 
-    gc.freeze()  # what other tests left is not looked through
-    references = used()
+    gc.freeze()  # so that the collector does not visit the objects of other tests
+    references = cache_parts()
     gc.collect()
     assert [reference() for reference in references] == [None, None]
 
 
-def test_of_one_program_only_so_much_is_kept() -> None:
-    kept = ProgramCache[int]()
-    values = [kept.get(WHOLE, at, lambda at=at: at) for at in range(MAX_ENTRIES + 1)]  # type: ignore[misc]
+def test_a_cache_is_limited_for_each_program() -> None:
+    cache = ProgramCache[int]()
+    values = [cache.get(WHOLE, at, lambda at=at: at) for at in range(MAX_ENTRIES + 1)]  # type: ignore[misc]
     assert values == list(range(MAX_ENTRIES + 1))
-    assert kept.get(WHOLE, 0, lambda: -1) == -1
-    assert kept.get(WHOLE, MAX_ENTRIES, lambda: -1) == MAX_ENTRIES
+    assert cache.get(WHOLE, 0, lambda: -1) == -1
+    assert cache.get(WHOLE, MAX_ENTRIES, lambda: -1) == MAX_ENTRIES

@@ -40,8 +40,8 @@ async def test_completion_offers_keys_policies_and_resources(editor: Editor) -> 
     assert await offered("  - expect: {violations: [{policy: net.o") == {"net.open_ssh": "net.open_ssh"}
     stack = "  - stack: ../../fixtures/stacks/bastion\n    expect: {undetermined: [{resource: "
     assert await offered(stack) == {"bastion_sg": "bastion_sg", "bastion": "bastion"}
-    gone = "  - stack: {resources: {new: {}}}\n    against: {resources: {old: {}}}\n"
-    assert await offered(f"{gone}    expect: {{undetermined: [{{resource: ") == {"new": "new", "old": "old"}
+    update = "  - stack: {resources: {new: {}}}\n    against: {resources: {old: {}}}\n"
+    assert await offered(f"{update}    expect: {{undetermined: [{{resource: ") == {"new": "new", "old": "old"}
 
 
 async def test_names_lead_to_the_policy_and_the_stack(editor: Editor) -> None:

@@ -53,62 +53,62 @@ class Licences:
 
 
 @pytest.fixture
-def two(cloud: Cloud, tmp_path: Path) -> Licences:
+def licences(cloud: Cloud, tmp_path: Path) -> Licences:
     return Licences(cloud, tmp_path)
 
 
 @pytest.mark.parametrize("providers", [True, False])
 def test_of_two_seats_the_third_is_refused_at_the_door_and_after(cloud: Cloud, tmp_path: Path, providers: bool) -> None:
-    two = Licences(cloud, tmp_path, providers=providers)
-    stacks = [two.request(f"u{at}", "db", stack=f"s{at}") for at in range(3)]
-    assert [two.service.reserve(stack) for stack in stacks[:2]] == [two.decided("db")] * 2
-    assert (two.used, two.service.status(claim_of(stacks[0]))) == ([1, 1], "held")
-    for ask in (two.service.facts, two.service.reserve):
+    licences = Licences(cloud, tmp_path, providers=providers)
+    stacks = [licences.request(f"u{at}", "db", stack=f"s{at}") for at in range(3)]
+    assert [licences.service.reserve(stack) for stack in stacks[:2]] == [licences.decided("db")] * 2
+    assert (licences.used, licences.service.status(claim_of(stacks[0]))) == ([1, 1], "held")
+    for ask in (licences.service.facts, licences.service.reserve):
         with pytest.raises(RefusedError) as error:
             ask(stacks[2])
-        assert error.value.reason == f"the licence {two.name} has 0 of 2 seats left, and 1 is asked for"
-    assert (two.used, two.service.status(claim_of(stacks[2]))) == ([1, 1], "absent")
-    two.service.release(claim_of(stacks[0]))
-    two.service.facts(stacks[2])
-    assert two.service.reserve(stacks[2]) == two.decided("db")
+        assert error.value.reason == f"the licence {licences.name} has 0 of 2 seats left, and 1 is asked for"
+    assert (licences.used, licences.service.status(claim_of(stacks[2]))) == ([1, 1], "absent")
+    licences.service.release(claim_of(stacks[0]))
+    licences.service.facts(stacks[2])
+    assert licences.service.reserve(stacks[2]) == licences.decided("db")
 
 
-def test_a_dead_key_says_that_it_is_dead(two: Licences) -> None:
-    two.service.release(claim_of(two.request("u", "db")))
+def test_a_dead_key_says_that_it_is_dead(licences: Licences) -> None:
+    licences.service.release(claim_of(licences.request("u", "db")))
     with pytest.raises(RefusedError, match="what this grant asked for was released before"):
-        two.service.reserve(two.request("u", "db"))
+        licences.service.reserve(licences.request("u", "db"))
 
 
 @pytest.mark.parametrize("order", permutations(range(3)))
 def test_the_last_seats_survive_updates_and_what_is_shared_is_held_until_the_last_is_released(
-    two: Licences, order: tuple[int, ...]
+    licences: Licences, order: tuple[int, ...]
 ) -> None:
-    first, second = two.request("u1", "db", "web"), two.request("u2", "db")
+    first, second = licences.request("u1", "db", "web"), licences.request("u2", "db")
     second = replace(second, replaces=(first.key,))
-    third = two.request("u3", "cache", "db", replaces=(second, first))
+    third = licences.request("u3", "cache", "db", replaces=(second, first))
     claims = [first, second, third]
     for claim in claims:
-        two.service.reserve(claim)
-        assert two.used == [2]
+        licences.service.reserve(claim)
+        assert licences.used == [2]
     left = dict(enumerate((2, 1, 2)))
     for at in order:
-        two.service.release(claim_of(claims[at]))
+        licences.service.release(claim_of(claims[at]))
         del left[at]
-        assert two.used == ([max(left.values())] if left else [])
-        assert [two.service.status(claim_of(claim)) for claim in claims] == [
+        assert licences.used == ([max(left.values())] if left else [])
+        assert [licences.service.status(claim_of(claim)) for claim in claims] == [
             "held" if at in left else "absent" for at in range(3)
         ]
 
 
 def test_what_is_shared_stays_at_the_provider_where_it_is(cloud: Cloud, tmp_path: Path) -> None:
-    two = Licences(cloud, tmp_path, seats=1, providers=False)
-    request = two.request("u1", "db")
-    two.service.reserve(request)
-    more = cloud.provider(f"a{two.name}", {two.resource_class: 1})
-    two.service.reserve(two.request("u2", "db", replaces=(request,)))
-    assert (two.used, cloud.allocations(more)) == ([1], [])
-    two.service.reserve(two.request("u3", "db", "web", replaces=(request,)))
-    assert (two.used, cloud.allocations(more)) == ([1], [{two.resource_class: 1}])
+    licences = Licences(cloud, tmp_path, seats=1, providers=False)
+    request = licences.request("u1", "db")
+    licences.service.reserve(request)
+    more = cloud.provider(f"a{licences.name}", {licences.resource_class: 1})
+    licences.service.reserve(licences.request("u2", "db", replaces=(request,)))
+    assert (licences.used, cloud.allocations(more)) == ([1], [])
+    licences.service.reserve(licences.request("u3", "db", "web", replaces=(request,)))
+    assert (licences.used, cloud.allocations(more)) == ([1], [{licences.resource_class: 1}])
 
 
 def test_threads_and_services_that_reserve_at_once_never_take_more_than_there_is(cloud: Cloud, tmp_path: Path) -> None:
