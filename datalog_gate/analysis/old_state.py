@@ -59,8 +59,10 @@ def with_old_state(
     }
     inputs = {name for names in read.values() for name in names} - by_head.keys()
     current = {name for name in inputs if not is_old(name)}
-    moving = _resting(read, {name for name in current if name in stack_inputs or catalogue.relation(old_version(name))})
-    changing = _resting(read, {name for name in inputs if is_old(name) or name in TRANSITION - {"gate:request"}})
+    moving = _dependents(
+        read, {name for name in current if name in stack_inputs or catalogue.relation(old_version(name))}
+    )
+    changing = _dependents(read, {name for name in inputs if is_old(name) or name in TRANSITION - {"gate:request"}})
 
     def in_original(name: RelationRef) -> RelationRef:
         plain = current_version(name)
@@ -97,8 +99,9 @@ def with_old_state(
     return originals + [rule for copied in copies.values() for rule in copied], added, diagnostics
 
 
-def _resting(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
-    return fixpoint(lambda some: some | {name for name, names in read.items() if not some.isdisjoint(names)}, roots)
+def _dependents(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
+    """The roots and all relations that depend on them."""
+    return fixpoint(lambda known: known | {name for name, names in read.items() if not known.isdisjoint(names)}, roots)
 
 
 def _renamed(

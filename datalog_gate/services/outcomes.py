@@ -66,11 +66,11 @@ class Outcomes:
         self.store.create()
 
     @atomic
-    def add(self, rows: Connection, picture: Snapshot, plugins: Iterable[str], began: float) -> None:
+    def add(self, rows: Connection, snapshot: Snapshot, plugins: Iterable[str], began: float) -> None:
         """Add an operation that the host accepted; it was requested at that time."""
         values = {
             "id": take_turn(rows, self.lock),
-            "snapshot": {name: getattr(picture, name) for name in KEPT} | {"credentials": dict(picture.credentials)},
+            "snapshot": {name: getattr(snapshot, name) for name in KEPT} | {"credentials": dict(snapshot.credentials)},
             "plugins": list(plugins),
             "began": began,
         }
@@ -137,11 +137,11 @@ def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -
     return results
 
 
-def _tell_plugin(plugin: Plugin | None, picture: Snapshot, outcome: Outcome) -> str:
+def _tell_plugin(plugin: Plugin | None, snapshot: Snapshot, outcome: Outcome) -> str:
     if plugin is None:
         return "it is no longer enabled"
     try:
-        plugin.post(picture, outcome)
+        plugin.post(snapshot, outcome)
     except Exception as error:  # noqa: BLE001 - somebody else's code
         return format_reason(error)
     return ""

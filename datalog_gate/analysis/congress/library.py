@@ -46,17 +46,17 @@ def parse_library(
 
 def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Statement, ...]:
     """Annotate the first rule of errors and of warnings with their comment, if all have the same one."""
-    places = defaultdict(list)
+    positions = defaultdict(list)
     for at, rule in enumerate(rules):
         if isinstance(rule, ast.Rule) and rule.head.name in LEVEL_OF_HEAD:
-            places[rule.head.name].append(at)
-    for head, several in places.items():
-        first, texts = rules[several[0]], {comments[at] for at in several}
+            positions[rule.head.name].append(at)
+    for head, own in positions.items():
+        first, texts = rules[own[0]], {comments[at] for at in own}
         if len(texts) == 1 and isinstance(first, ast.Rule) and not first.annotation and (comment := texts.pop()):
             variables = [term.name for term in first.head.arguments if isinstance(term, ast.Variable)]
             text = comment.strip().replace("{", "(").replace("}", ")")
             message = ": ".join(filter(None, [text, ", ".join(f"{{{variable}}}" for variable in variables)]))
             attribute = ast.Attribute("message", message, span=first.head.span)
             annotation = ast.Annotation(LEVEL_OF_HEAD[head], (), (attribute,), span=first.head.span)
-            rules[several[0]] = replace(first, annotation=annotation)
+            rules[own[0]] = replace(first, annotation=annotation)
     return tuple(rules)
