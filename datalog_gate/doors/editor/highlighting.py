@@ -10,7 +10,7 @@ from datalog_gate.language.lexer import RESERVED, STATEMENTS
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:[.:][A-Za-z0-9_]+)*"
 
 
-class RuleLexer(RegexLexer):  # type: ignore[misc]
+class RuleLexer(RegexLexer):
     """Colours rule files, as the grammar of `examples/vscode` does."""
 
     name = "datalog-gate"

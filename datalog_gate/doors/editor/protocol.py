@@ -42,11 +42,12 @@ def path_of(uri: str) -> Path | None:
 
 def changed_text(text: str, change: types.TextDocumentContentChangeEvent) -> str:
     """A text after a change by the editor."""
+    new: str = change.text
     if not isinstance(change, types.TextDocumentContentChangePartial):
-        return change.text
+        return new
     lines = source_text("", text)
     start, end = (lines.offset(place.line, place.character) for place in (change.range.start, change.range.end))
-    return text[:start] + change.text + text[end:]
+    return text[:start] + new + text[end:]
 
 
 class Translator:
