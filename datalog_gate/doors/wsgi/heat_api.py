@@ -240,9 +240,9 @@ def _new_definition(body: Mapping[str, Any]) -> StackDefinition:
         raise InputError.of("template is missing or of a wrong type")
     names = _environment_files(body)
     files = body.get("files") or {}
-    _check_environment(environment, "<environment>")
+    _check_environment(_environment_document(environment, "<environment>"))
     for name in names:
-        _check_environment(files[name], name)
+        _check_environment(_environment_document(files[name], name))
     return StackDefinition(template, environment, parameters or None, files, names, held=held)
 
 
@@ -351,9 +351,9 @@ def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> d
 
 def _request_sections(environment: object, label: str) -> Mapping[str, Any]:
     """The sections of an environment. Wrong ones are refused, since Heat would not see them: it gets the rest."""
-    _check_environment(environment, label)
-    problems: list[Diagnostic] = []
     document = _environment_document(environment, label)
+    _check_environment(document)
+    problems: list[Diagnostic] = []
     read_sections(document, problems.append)
     if problems:
         raise InputError(problems)
@@ -408,7 +408,7 @@ def _definition(
     environment: dict[str, Any] = {name: dict(_map(stored, name)) for name in _MAPS}
     environment["parameters"] = {key: value for key, value in environment["parameters"].items() if key in declared}
     environment["event_sinks"] = stored.get("event_sinks") or []
-    _check_environment(environment, "<environment>")
+    _check_environment(_environment_document(environment, "<environment>"))
     return StackDefinition(template, environment, None, files, masked=remove_masked(environment, own))
 
 
@@ -431,14 +431,13 @@ def _data(text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
     return data
 
 
-def _check_environment(environment: object, label: str) -> None:
+def _check_environment(document: Document) -> None:
     """Refuse an environment that redefines a type of the gate, or that says which values are encrypted.
 
     The former would let a template escape the gate. With the latter Heat would decrypt values with a method that the
     user names, and build with other values than the judged ones (heat/objects/raw_template.py:56-80,
     heat/common/crypt.py:118).
     """
-    document = _environment_document(environment, label)
     data = document.data if isinstance(document.data, dict) else {}
     problems = [
         (path, f"`{path[-1]}` maps the types {_OURS}* to others, which is not allowed", "exclude them from the pattern")
