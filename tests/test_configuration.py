@@ -147,7 +147,7 @@ parameter = {{"n" = 3}}
 def test_config_names_the_variable_that_gives_the_rules(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATALOG_GATE_RULES", "elsewhere")
+    monkeypatch.setenv("DATALOG_GATE_RULES", "elsewhere/")
     Path("pyproject.toml").unlink()
     assert 'rules = ["elsewhere"]  # $DATALOG_GATE_RULES' in run(capsys, "config")[1].splitlines()
 

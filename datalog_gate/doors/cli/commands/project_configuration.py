@@ -23,8 +23,9 @@ def config(options: argparse.Namespace) -> int:
         value = getattr(options, option.attribute)
         source = _describe_source(option, options)
         if option.name == "rules" and not value:
-            value = [str(default_rules())]
-            source = "$DATALOG_GATE_RULES" if value == [os.environ.get("DATALOG_GATE_RULES")] else source
+            default, named = default_rules(), os.environ.get("DATALOG_GATE_RULES")
+            value = [str(default)]
+            source = "$DATALOG_GATE_RULES" if named and default == Path(named) else source
         if value is None:
             print(f"# {option.name} is not given")
         else:
