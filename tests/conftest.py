@@ -64,8 +64,10 @@ def point(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Mark the tests of Hypothesis as `sampled`, and those of `LONG` modules and packs as `long`."""
+    """Mark the tests of Hypothesis as `sampled`, and those of `LONG` modules and packs as `long`. A report in XML gives
+    the id of each test, by which .ci/checks.py runs it alone."""
     for item in items:
+        item.user_properties.append(("id", item.nodeid))
         name, folder = item.path.stem.removeprefix("test_"), item.path.parent.name
         if (folder == "tests" and name in LONG) or (item.path.name == "test.yaml" and folder in LONG_PACKS):
             item.add_marker("long")

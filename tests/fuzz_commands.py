@@ -2,7 +2,7 @@
 
 None may end in an exception or with an exit code that the contract does not have, and an error about a path names it.
 
-python -m tests.fuzz_commands COUNT [SEED]
+python -m tests.fuzz_commands SECONDS [SEED]
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import json
 import os
 import sys
 import tempfile
+import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -344,12 +346,14 @@ def _names_path(output: str, arguments: list[str]) -> bool:
     return any(form in output for form in (*forms, *escaped, *OWN, "waivers.yaml"))
 
 
-def main(count: int, seed: int) -> None:
-    """Run so many commands. Prints what is wrong with each, and how often each exit code was, and exits with 1."""
-    wrong = 0
+def main(seconds: float, seed: int) -> None:
+    """Run commands for that long. Prints what is wrong with each, and how often each exit code was, and exits with 1."""
+    end, wrong = time.monotonic() + seconds, 0
     with tempfile.TemporaryDirectory() as folder:
         workshop = Workshop(Path(folder))
-        for number in range(seed, seed + count):
+        for number in count(seed):
+            if time.monotonic() > end:
+                break
             try:
                 workshop.attempt(number)
             except WrongOutcomeError as outcome:
@@ -357,10 +361,10 @@ def main(count: int, seed: int) -> None:
                 print(outcome, flush=True)
     for line, times in sorted(workshop.tally.items(), key=lambda item: item[0][:40]):
         print(f"{times:6} {line.splitlines()[-1]}")
-    print(f"{count} commands, {wrong} wrong")
+    print(f"{number - seed} commands, {wrong} wrong")
     sys.exit(wrong > 0)
 
 
 if __name__ == "__main__":
     os.environ.pop("DATALOG_GATE_RULES", None)
-    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 10**9)

@@ -1,0 +1,202 @@
+"""What .ci/checks.py makes of environments that pass, fail, skip and hang, with a stand-in for tox."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sources import ROOT
+
+TOX = """\
+#!{python}
+import sys, time
+from pathlib import Path
+arguments, cases, alone = sys.argv[1:], {cases}, {alone}
+environment = arguments[arguments.index("-e") + 1] if "-e" in arguments else "py"
+if arguments[0] == "exec":
+    with open({tries!r}, "a+") as tries:
+        tries.write("x")
+        sys.exit(alone[(tries.tell() - 1) % len(alone)])
+if environment == "keystone":
+    time.sleep(600)
+for word in arguments:
+    if word.startswith("--junitxml="):
+        with open(word.partition("=")[2], "w") as report:
+            report.write("<testsuite>" + "".join(cases.get(environment, ["<testcase name='t'/>"])) + "</testsuite>")
+print("the log of", environment)
+folder = Path(arguments[arguments.index("-c") + 1] if "-c" in arguments else ".")
+sys.exit(environment in {failing} or (folder / "fault").exists())
+"""
+FAILED = "<testcase name='f'><properties><property name='id' value='tests/a.py::{}'/></properties><failure/></testcase>"
+SKIPPED = "<testcase name='s'><skipped message='no database'/></testcase>"
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The program, as a module of its own for each test."""
+    spec = importlib.util.spec_from_file_location("checks", ROOT / ".ci" / "checks.py")
+    assert spec
+    assert spec.loader
+    monkeypatch.setattr(time, "time_ns", lambda: 7)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "checks", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def tox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts a tox on the path. It reports the cases of each environment, and fails tests alone in turn by `alone`."""
+
+    def put(cases: dict[str, list[str]], alone: tuple[int, ...] = (0,), failing: tuple[str, ...] = ()) -> None:
+        program = tmp_path / "tox"
+        program.write_text(TOX.format(python=sys.executable, cases=cases, alone=alone, failing=failing,
+                                      tries=str(tmp_path / "tries")))  # fmt: skip
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    return put
+
+
+def last_lines(checks: Any, capsys: pytest.CaptureFixture[str], *names: str) -> tuple[int, list[str]]:
+    """The exit code, and the last lines of a run without its seconds and seeds, blanks folded."""
+    code = checks.main(names)
+    lines = capsys.readouterr().out.split(checks.HEAD + "\n")[1].splitlines()
+    lines = [re.sub(r" in \d+\.\d\ds$", "", " ".join(line.split())) for line in lines]
+    return code, [re.sub(r"^(.+?( \d+){4}) \d+( \d+)?", r"\1", line) for line in lines]
+
+
+def test_the_table_comes_before_the_closing_line(checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    tox({})
+    assert last_lines(checks, capsys, "tox", "heat", "fuzz") == (
+        0, ["tox 1 0 0 0", "fuzz 1 0 0 0", "fuzz, fresh 1 0 0 0", "heat 1 0 0 0", "4 passed"])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "alone", "rows"),
+    [
+        ("slow", (0,), ["slow 0 1 0 0 FAILED", "slow: tests/a.py::f fails 0 of 5 times alone", "1 failed"]),
+        ("slow", (1, 0), ["slow 0 1 0 0 FAILED", "slow: tests/a.py::f fails 3 of 5 times alone", "1 failed"]),
+        ("heat", (1, 0), ["heat 0 1 0 0 FAILED", "heat: tests/a.py::f fails 3 of 5 times alone", "1 failed"]),
+        ("heat", (0,), ["heat 1 0 0 1", "heat: tests/a.py::f failed once: list it in tests/flaky.md", "1 passed"]),
+    ],
+)  # fmt: skip
+def test_a_failure_has_failed_but_with_servers(
+    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str], name: str, alone: tuple[int, ...], rows: list[str]
+) -> None:
+    tox({name: [FAILED.format("f")]}, alone, failing=(name,))
+    assert last_lines(checks, capsys, name) == (int("FAILED" in rows[0]), rows)
+
+
+def test_three_tests_may_pass_alone(checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    tox({"heat": [FAILED.format("f"), FAILED.format("g")], "stores": [FAILED.format("h"), FAILED.format("i")]})
+    code, lines = last_lines(checks, capsys, "heat", "stores")
+    assert (code, lines[:4], lines[-1]) == (
+        1,
+        ["heat 2 0 0 2 FAILED", "stores 2 0 0 2 FAILED",
+         "heat: tests/a.py::f passes alone, like 3 more tests; 3 may",
+         "heat: tests/a.py::g passes alone, like 3 more tests; 3 may"],
+        "4 passed, 2 error",
+    )  # fmt: skip
+
+
+def test_more_failures_than_may_be_retried_are_not_tried_alone(
+    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tox({"heat": [FAILED.format(name) for name in "fghij"]})
+    code, lines = last_lines(checks, capsys, "heat")
+    assert (code, lines[0], lines[1:3], lines[-1]) == (
+        1, "heat 3 2 0 3 FAILED", ["heat: tests/a.py::i fails", "heat: tests/a.py::j fails"], "2 failed, 3 passed"
+    )  # fmt: skip
+
+
+def test_a_skip_that_is_not_listed_fails(checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    tox({"stores": [SKIPPED]})
+    problem = "stores: s is skipped, and tests/skips.txt does not list it: no database"
+    assert last_lines(checks, capsys, "stores") == (1, ["stores 0 0 1 0 FAILED", problem, "1 skipped, 1 error"])
+
+
+@pytest.mark.parametrize(
+    ("pins", "problems"),
+    [
+        ("# a comment\nstores | s | no database\n", []),
+        ("* | * | no database", []),
+        ("scan | s | no database", ["s is skipped, and tests/skips.txt does not list it: no database"]),
+        ("stores | s | no Java", ["s is skipped, and tests/skips.txt does not list it: no database"]),
+    ],
+)
+def test_pins_name_environment_test_and_reason(checks: Any, pins: str, problems: list[str]) -> None:
+    cases = [checks.Case("s", "skipped", "no database"), checks.Case("t", "passed")]
+    assert checks.unlisted_skips("stores", cases, checks.read_pins(pins)) == problems
+
+
+def test_what_is_not_over_in_time_has_failed(checks: Any, tox: Any, tmp_path: Path) -> None:
+    tox({})
+    row = checks.Run(tmp_path, time.monotonic() + 600).check(checks.Check("keystone", 0.02), tmp_path)
+    assert (row.cases, row.problems) == ([], ["not over after 0.02 minutes"])
+
+
+def test_an_environment_that_ends_without_tests_has_failed(
+    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tox({}, failing=("tests", "heat"))
+    assert last_lines(checks, capsys, "heat") == (
+        1,
+        ["heat 1 0 0 0 FAILED", "heat: tox exits with 1", "1 passed, 1 error"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "lines"),
+    [
+        (False, False, 0, ["fuzz, fresh 1 0 0 0", "1 passed"]),
+        (False, True, 1,
+         ["fuzz, fresh 0 1 0 0 FAILED", "fuzz, fresh: fails by a fresh seed: tox -e fuzz -- 30 7", "1 failed"]),
+        (True, True, 0,
+         ["fuzz, fresh 0 0 0 0", "fuzz, fresh: fails, and did before the change: tox -e fuzz -- 30 7", "1 xfailed"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_a_fresh_seed_finds_fails_if_it_is_new(
+    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    before: bool, after: bool, committed: bool, code: int, lines: list[str],
+) -> None:  # fmt: skip
+    tox({})
+    project = tmp_path / "project"
+    (project / "tests").mkdir(parents=True)
+    (project / "tests" / "skips.txt").touch()
+    monkeypatch.setattr(checks, "ROOT", project)
+    git(project, "init", "--quiet")
+    commit(project, fault=before)
+    if committed:
+        commit(project, fault=after)
+    elif after:
+        (project / "fault").touch()
+        (project / "other").touch()
+    assert last_lines(checks, capsys, "fuzz, fresh") == (code, lines)
+
+
+def commit(project: Path, *, fault: bool) -> None:
+    (project / "fault").unlink(missing_ok=True)
+    if fault:
+        (project / "fault").touch()
+    git(project, "add", "--all")
+    git(project, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--allow-empty", "-m", "c")
+
+
+def git(project: Path, *arguments: str) -> None:
+    subprocess.run(("git", *arguments), cwd=project, check=True)
+
+
+def test_no_flaky_test_is_listed_twice() -> None:
+    rows = [line.split("|") for line in (ROOT / "tests" / "flaky.md").read_text().splitlines() if line.startswith("|")]
+    tests = Counter((environment.strip(), test.strip()) for _, _, environment, test, *_ in rows[2:])
+    assert [test for test, times in tests.items() if times > 1] == []
