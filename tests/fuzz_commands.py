@@ -347,7 +347,7 @@ def _names_path(output: str, arguments: list[str]) -> bool:
 
 
 def main(seconds: float, seed: int) -> None:
-    """Run commands for that long. Prints what is wrong with each, and how often each exit code was, and exits with 1."""
+    """Run commands for that long. Prints what is wrong with each, how often each exit code was, and exits with 1."""
     end, wrong = time.monotonic() + seconds, 0
     with tempfile.TemporaryDirectory() as folder:
         workshop = Workshop(Path(folder))
