@@ -19,7 +19,7 @@ import pytest
 from stevedore.extension import ExtensionManager
 
 import datalog_gate
-from datalog_gate.decision_point.engine_start import KIND, LIVE, PROBE
+from datalog_gate.decision_point.engine_start import KIND, LIVE, PROBE, read_began
 from datalog_gate.doors.cli.commands.doctor import examine
 from datalog_gate.doors.cli.doctor import format_results
 from datalog_gate.doors.cli.doctor.cloud_access import PREVIEW, probe_engine
@@ -370,6 +370,32 @@ def test_hosts_of_one_digest_and_a_log_without_records_are_in_order(folder: Path
 
 def test_an_api_that_is_not_deployed_needs_no_door(folder: Path) -> None:
     edit(folder, "api-paste.ini", "context datalog_gate_cfn", "context")
+def test_each_running_process_of_this_host_is_listed_with_its_rules(folder: Path) -> None:
+    well = run_doctor(folder)
+    own, parent = os.getpid(), os.getppid()
+
+    def loaded(process: int, rules: str, began: int | None = None) -> str:
+        began = read_began(process) if began is None else began
+        host = socket.gethostname()
+        return event("loaded", host, process=process, program="heat-api", began=began, rules=rules * 16)
+
+    (folder / "log").touch(0o640)
+    older = loaded(1, "f00d", began=-2)
+    (folder / "log").write_text("\n".join([older, loaded(own, "cafe"), loaded(parent, "cafe")]))
+    has = "heat-api {} on this host has had {} in force since 2027-03-01T10:00:00+00:00"
+    lines = [line for line in run_doctor(folder) if line not in well and "on this host" in line]
+    assert lines == [f"ok[rules] {has.format(process, 'cafecafecafe')}" for process in sorted([own, parent])]
+    (folder / "log").write_text("\n".join([older, loaded(own, "cafe"), loaded(parent, "f00d")]))
+    digests = {own: "cafecafecafe", parent: "f00df00df00d"}
+    fix = "  fix   send it a request, which loads changed rules; restart it if it keeps them"
+    found = [line for line in run_doctor(folder) if line not in well and ("on this host" in line or line == fix)]
+    assert found == [
+        line
+        for process, digest in sorted(digests.items())
+        for line in (f"note[rules] {has.format(process, digest)}", fix)
+    ]
+
+
     lines = [line for line in run_doctor(folder, cfn=False) if "cfn" in line or "finding" in line]
     assert lines == [
         "DIR/api-paste.ini:13: note[door] [composite:api-cfn] default is not checked: with --no-cfn it counts as "

@@ -206,6 +206,7 @@ def full(_root: Path) -> None:
 FAULTS: dict[str, dict[str, Change]] = {
     "Rules": {
         "The path of the rules is wrong": option("rules = DIR/rules", "rules = DIR/rule"),
+        "The path of the rules is relative": option("rules = DIR/rules", "rules = rules"),
         "The rules are unreadable": closed("rules"),
         "The rules are writable by all": lambda root: (root / "rules" / "m.dl").chmod(0o666),
         "The rules are broken": written("rules/m.dl", RULES.replace("os:nova:server", "os:nova:servr")),

@@ -11,6 +11,7 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.base.errors import UsageError
+from datalog_gate.decision_point.point import create_point
 from datalog_gate.decision_point.policy_reload import PolicyReloader
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.commands.rule_files import Pack, copy_packs, find_packs
@@ -18,7 +19,7 @@ from datalog_gate.doors.cli.main import main
 from datalog_gate.files.rules import default_rules
 from datalog_gate.policytest.suite import read_suite
 from datalog_gate.policytest.suite import test_files as find_test_files
-from tests.commands import write_files
+from tests.commands import read_conf, write_files
 from tests.refusals import refusals
 
 DECLARED = 'relation most(servers: number) "How many".\nrelation offer(name: string, gb: number) "What is there".\n'
@@ -151,6 +152,13 @@ def test_an_installed_pack_goes_by_its_name_and_none_of_its_code_is_run() -> Non
     rules = dg.load_rules("acme")
     assert [policy.relation for policy in rules.policies] == ["acme:cap:rules:flavor", "acme:cap:rules:many"]
     assert read_violations(rules) == ["a is one of more than 1", "b is one of more than 1"]
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_service_does_not_take_a_folder_where_it_runs_for_an_installed_pack(tmp_path: Path) -> None:
+    write_files(tmp_path, {"acme/other.dl": '@deny("m", "{s}") m(s) :- heat:stack(id=s).\n'})
+    rules = create_point(read_conf(), {"rules": "acme"}).current().ruleset.rules
+    assert [policy.relation for policy in rules.policies] == ["acme:cap:rules:flavor", "acme:cap:rules:many"]
 
 
 @pytest.mark.usefixtures("_installed")

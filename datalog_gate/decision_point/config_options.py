@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,34 @@ from oslo_config import cfg, types
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import Field, fields
 from datalog_gate.decision_point.settings import GROUP, MODES, Settings
+from datalog_gate.files.rules import GROUP as PACKS
+from datalog_gate.plugins.plugin_settings import check_path, check_store
 
+
+class Place(types.String):
+    """The type of an option that names a file or folder. It is absolute, or one of the `words`."""
+
+    def __init__(self, words: Collection[str] = (), check: Callable[[str], str] = check_path) -> None:
+        super().__init__()
+        self._words, self._check = words, check
+
+    def __call__(self, value: object) -> str:
+        text = str(super().__call__(value))
+        return text if text in self._words else self._check(text)
+
+
+def _check_rules(text: str) -> str:
+    """A path to rules, or the name of an installed pack. Errors: ValueError."""
+    return text if entry_points(group=PACKS, name=text) else check_path(text)
+
+
+PLACES: dict[str, types.ConfigType] = {
+    "path": Place(),
+    "path or store": Place(["store"]),
+    "rules": Place(check=_check_rules),
+    "database": Place(check=check_store),
+}
+"""The types of options that name files, by what else they may be."""
 KINDS: dict[str, Callable[..., Any]] = {
     "str": cfg.StrOpt,
     "bool": cfg.BoolOpt,
@@ -47,8 +76,9 @@ class OptionFiles:
     """The configuration files of a host, for reading the options again. The host's own configuration is not changed."""
 
     def __init__(self, conf: Any, paste_options: Mapping[str, str]) -> None:
-        self._files = list(getattr(conf, "config_file", None) or ())  # not set before the configuration was read
-        self._folders = list(getattr(conf, "config_dir", None) or ())
+        # not set before the configuration was read; a service may change its working folder later
+        self._files = [os.path.abspath(file) for file in getattr(conf, "config_file", None) or ()]
+        self._folders = [os.path.abspath(folder) for folder in getattr(conf, "config_dir", None) or ()]
         self._paste_options = paste_options
         self._has_section = GROUP in conf.list_all_sections()
 
@@ -78,5 +108,8 @@ class OptionFiles:
 
 def _option(field: Field[Any]) -> Any:
     arguments = dict(field.metadata)
+    if place := arguments.pop("place", ""):
+        arguments["item_type" if str(field.type).startswith("tuple") else "type"] = PLACES[place]
     kind = cfg.MultiStrOpt if arguments.pop("several", False) else KINDS[str(field.type)]
+    kind = cfg.Opt if "type" in arguments else kind
     return kind(field.name, **arguments)

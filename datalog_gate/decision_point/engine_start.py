@@ -28,13 +28,13 @@ LIVE = "The door of datalog_gate in this engine is live."
 def record_start(settings: Settings, heat: str, wrapped: str) -> None:
     """Record that this process started with the door: Heat's version, and the digest of the wrapped function."""
     log = DecisionLog(settings.decision_log, settings.decision_log_bytes)
-    log.write(build_event(KIND, datetime.now(UTC), began=_began(os.getpid()), heat=heat, wrapped=wrapped))
+    log.write(build_event(KIND, datetime.now(UTC), began=read_began(os.getpid()), heat=heat, wrapped=wrapped))
     log.flush(2.0)
 
 
 def find_start(process: int, records: Iterable[Mapping[str, object]]) -> Mapping[str, object] | None:
     """The start record of a process of this host; None if it started without the door."""
-    wanted = (KIND, socket.gethostname(), process, _began(process))
+    wanted = (KIND, socket.gethostname(), process, read_began(process))
     for record in records:
         if (record.get("kind"), record.get("host"), record.get("process"), record.get("began")) == wanted:
             return record
@@ -64,7 +64,7 @@ def _is_engine(folder: Path, heat_conf: Path) -> bool:
     return not files or os.path.realpath(heat_conf) in map(os.path.realpath, files)
 
 
-def _began(process: int) -> int:
+def read_began(process: int) -> int:
     """When a process started, in ticks since boot; -1 if that cannot be read."""
     try:
         return int(_status(Path(f"/proc/{process}"))[19])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -21,7 +23,7 @@ from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.config_options import OptionFiles, build_settings
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
-from datalog_gate.decision_point.engine_start import LIVE, PROBE
+from datalog_gate.decision_point.engine_start import LIVE, PROBE, read_began
 from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
 from datalog_gate.decision_point.metrics import (
@@ -407,7 +409,14 @@ class DecisionPoint:
                 LOG.warning("%s", format_diagnostic(warning))
         if before is None or before.ruleset is not after.ruleset:
             LOG.info("rules %s are in force: %s policies", rules.digest, len(known))
-            self._event("loaded", rules=rules.digest, policies=len(known), options=list_changed(settings))
+            self._event(
+                "loaded",
+                rules=rules.digest,
+                policies=len(known),
+                options=list_changed(settings),
+                program=os.path.basename(sys.argv[0]),
+                began=read_began(os.getpid()),
+            )
 
     def _failed(self, source: Source, error: DiagnosticsError) -> None:
         self._count("reload_failures")

@@ -17,11 +17,12 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Literal, NamedTuple
 
-from datalog_gate.api import Rules, load_rules
+from datalog_gate.api import Rules
 from datalog_gate.base.errors import DiagnosticsError, InputError
 from datalog_gate.base.records import dataclass, fields, replace
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Waiver
+from datalog_gate.decision.policy_set import load
 from datalog_gate.decision_point.config_options import OptionFiles
 from datalog_gate.decision_point.inventory_source import (
     STORE,
@@ -33,8 +34,9 @@ from datalog_gate.decision_point.inventory_source import (
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings
 from datalog_gate.decision_point.watched_files import FileStates, WatchedFiles, read_states
-from datalog_gate.files.rules import default_rules, find_rules
+from datalog_gate.files.rules import find_rules, read_rules, shipped_rules
 from datalog_gate.files.templates import read_catalogue
+from datalog_gate.schema.catalogue import Catalogue
 
 LOG = logging.getLogger(__name__)
 Source = Literal["rules", "options", "policy_file"]
@@ -195,7 +197,7 @@ def _compose(files: _RuleFiles, before: Ruleset | None = None) -> Ruleset:
 
 def _load_files(settings: Settings, before: _RuleFiles | None) -> _RuleFiles:
     try:
-        rules = load_rules(*_find_roots(settings), catalogue=read_catalogue(*settings.catalogue))
+        rules = load_service_rules(settings, read_catalogue(*settings.catalogue))
         waivers = rules.waivers(settings.waivers or ()) if settings.waivers != STORE else _read_stored(settings, rules)
     except OSError as error:
         raise _unreadable(error) from None
@@ -246,11 +248,21 @@ def _find_files(settings: Settings) -> Iterator[Path]:
     """All files and folders of a ruleset except its inventory."""
     waivers = "" if settings.waivers == STORE else settings.waivers
     yield from map(Path, filter(None, (*settings.catalogue, waivers)))
-    for _, path in map(find_rules, _find_roots(settings)):
+    for path in find_roots(settings):
         yield path
         for folder, _, files in os.walk(path):
             yield from (Path(folder, file) for file in files)
 
 
-def _find_roots(settings: Settings) -> list[Path]:
-    return [Path(rule) for rule in settings.rules] or [default_rules()]
+def load_service_rules(settings: Settings, catalogue: Catalogue) -> Rules:
+    """Load the rules of a service, which do not depend on its working folder. Errors: RulesError."""
+    return Rules(load(read_rules(_name_rules(settings), local=False), catalogue))
+
+
+def find_roots(settings: Settings) -> list[Path]:
+    """The files and folders of the rules. Errors: RulesError as `find_rules`."""
+    return [find_rules(path, local=False)[1] for path in _name_rules(settings)]
+
+
+def _name_rules(settings: Settings) -> list[Path]:
+    return [Path(rule) for rule in settings.rules] or [shipped_rules()]

@@ -24,12 +24,14 @@ class Settings:
 
     rules: tuple[str, ...] = _option(
         (),
-        "Rule files and folders, comma-separated. They are reloaded when they change; if the new ones do not load, the "
-        "previous ones stay in force. If empty, the packs of the package are used.",
+        "Absolute paths of rule files and folders, or names of installed packs, comma-separated. They are reloaded when"
+        " they change; if the new ones do not load, the previous ones stay in force. If empty, the packs of the package"
+        " are used.",
+        place="rules",
         mutable=True,
     )
     catalogue: tuple[str, ...] = _option(
-        (), "Files with resource types of plugins, or of another version of Heat.", mutable=True
+        (), "Files with resource types of plugins, or of another version of Heat.", place="path", mutable=True
     )
     inventory: str = _option(
         "",
@@ -38,12 +40,14 @@ class Settings:
         "`datalog-gate inventory pull` wrote into the store. It is reloaded when it changes; meanwhile requests "
         "use the "
         "previous one.",
+        place="path or store",
         mutable=True,
     )
     waivers: str = _option(
         "",
         "A file of waivers, as `check --waivers` reads it, reloaded with the rules when it changes; or `store` for the "
         "waivers that were given through the policy server.",
+        place="path or store",
         mutable=True,
     )
     reload_seconds: float = _option(
@@ -85,6 +89,7 @@ class Settings:
         "A file that an operator writes to let refused requests pass for a while, if the policy "
         "datalog_gate:break_glass "
         "allows it to the caller. It contains the end time in ISO 8601, at most a day ahead, a space, and the reason.",
+        place="path",
         mutable=True,
     )
     services: tuple[str, ...] = _option(
@@ -100,6 +105,7 @@ class Settings:
         "The database, shared by all hosts, for the claims of services, approvals, and the outcomes that preflight "
         "plugins have not received yet: postgresql+psycopg://USER:PASSWORD@HOST/DATABASE or "
         "mysql+pymysql://USER:PASSWORD@HOST/DATABASE. `datalog-gate store upgrade` creates its tables.",
+        place="database",
         secret=True,
     )
     service_journal: str = _option(
@@ -107,6 +113,7 @@ class Settings:
         "The file that is used as the store if `store` is not set, for a single host: on a local disk, and the "
         "same for "
         "all processes. Services need one of the two options.",
+        place="path",
     )
     service_call_seconds: float = _option(10.0, "Timeout of a call to a service, in seconds.", min=0.1)
     service_step_seconds: float = _option(
@@ -136,7 +143,9 @@ class Settings:
     )
     budget_facts: int = _option(1_000_000, "Facts that the policies of one level may derive.", min=1, mutable=True)
     decision_log: str = _option(
-        "", "The file to which decisions are logged, one JSON object per line. If empty, decisions are not logged."
+        "",
+        "The file to which decisions are logged, one JSON object per line. If empty, decisions are not logged.",
+        place="path",
     )
     decision_log_bytes: int = _option(
         100 * 1024 * 1024, "Bytes on disk that the log and its one older file may take together.", min=1024
@@ -153,6 +162,7 @@ class Settings:
         "",
         "A folder through which processes add up their metrics, on a local disk or in memory, writable by the users of "
         "all of Heat's services. If empty, only processes of the same user with the same temporary folder add up.",
+        place="path",
     )
     body_limit: int = _option(
         1024 * 1024,

@@ -34,12 +34,13 @@ NO_RULES = ("test.yaml", PACK_FILE, LIMITS_FILE)
 """Files beside rules: tests, the description of a pack, and its limits, which `LIMITS_MODULE` declares."""
 
 
-def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
+def read_rules(paths: Iterable[Path], congress: bool = False, local: bool = True) -> list[RuleFile]:
     """Read the rule files at the paths: ``*.dl``, and libraries of Congress in YAML.
 
     A module is named by its path in the folder, or by the stem of a single file. Modules of an installed pack have its
     name as a prefix, and so do those of all packs if two modules would otherwise have the same name. With `congress`
-    all files are read as Congress reads them.
+    all files are read as Congress reads them. Unless `local`, a name is that of an installed pack, whatever the working
+    folder contains.
 
     Errors: RulesError with every file that cannot be read, the syntax errors of the others, and for a path without any
     rule file.
@@ -49,7 +50,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     diagnostics: list[Diagnostic] = []
     sources: dict[str, str] = {}
     for name in paths:
-        pack, path = find_rules(name)
+        pack, path = find_rules(name, local)
         first, failed = len(files), len(diagnostics)
         is_folder = os.path.isdir(path)
         try:
@@ -209,11 +210,11 @@ def _entry(lines: Sequence[str], value: str, comment: str, place: Span) -> Entry
     return Entry(written if same else value, line, column, comment)
 
 
-def find_rules(path: Path) -> tuple[tuple[str, ...], Path]:
-    """Find the rules at a path; if it does not exist, the folder of the installed pack of that name. Return the name of
-    the pack, or (), and the path. No code of the pack is run. Errors: RulesError if two packages provide the pack, or
-    it has no folder."""
-    if os.path.exists(path) or len(path.parts) != 1:
+def find_rules(path: Path, local: bool = True) -> tuple[tuple[str, ...], Path]:
+    """Find the rules at a path; if it does not exist, or is not to be `local`, the folder of the installed pack of that
+    name. Return the name of the pack, or (), and the path. No code of the pack is run. Errors: RulesError if two
+    packages provide the pack, or it has no folder."""
+    if len(path.parts) != 1 or path.is_absolute() or (local and os.path.exists(path)):
         return (), path
     from importlib.metadata import entry_points
     from importlib.util import find_spec
@@ -237,5 +238,10 @@ def default_rules() -> Path:
         return local
     if path := os.environ.get("DATALOG_GATE_RULES"):
         return Path(path)
+    return shipped_rules()
+
+
+def shipped_rules() -> Path:
+    """The folder of the packs of the package."""
     installed = Path(__file__).parents[1] / "rules"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "rules"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -33,6 +34,20 @@ def check_address(name: str, url: str) -> str:
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ValueError(f"{name} must not contain a user, query or fragment")
     return url.rstrip("/")
+
+
+def check_path(path: str) -> str:
+    """A path, or an empty text. Services run in different folders, so it must be absolute. Errors: ValueError."""
+    if path and not os.path.isabs(path):
+        raise ValueError(f"{path} is not an absolute path, and services run in different folders")
+    return path
+
+
+def check_store(url: str) -> str:
+    """The URL of a database, or the path of an SQLite file, or an empty text. Errors: ValueError as `check_path`."""
+    scheme, separator, path = url.partition(":///")
+    check_path(path if scheme.partition("+")[0] == "sqlite" and separator else "" if "://" in url else url)
+    return url
 
 
 def read_seconds(name: str, text: str) -> float:

@@ -32,7 +32,7 @@ from urllib3.util.retry import Retry
 from datalog_gate.analysis.policy import ACTIONS
 from datalog_gate.plugins.breaker import Breaker, within
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
-from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_address, read_seconds
+from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_address, check_path, read_seconds
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot
 from datalog_gate.stack.model import Data
@@ -71,12 +71,12 @@ class LicenceServerPlugin(Plugin):
         times = ("connect_timeout", "read_timeout", "deadline")
         connect, read, self._deadline = (read_seconds(name, given[name]) for name in times)
         self._timeouts = (connect, read)
+        for name in ("cafile", "cert", "token_file"):
+            if check_path(given[name]) and not Path(given[name]).exists():
+                raise ValueError(f"{name}: there is no {given[name]}")
         self._token_file = Path(given["token_file"]) if given["token_file"] else None
         self._token()
         self._breaker = Breaker(clock)
-        for name in ("cafile", "cert"):
-            if given[name] and not Path(given[name]).exists():
-                raise ValueError(f"{name}: there is no {given[name]}")
         if not 0 <= int(given["retries"]) <= 10:
             raise ValueError("retries must be 0 to 10")
         self._session = _session(int(given["retries"]), given["cafile"], given["cert"])

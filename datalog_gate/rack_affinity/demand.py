@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 
 from datalog_gate.base.values import Unknown
 from datalog_gate.plugins.plugin_errors import RefusedError
+from datalog_gate.plugins.plugin_settings import check_path
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity.problem import LARGEST, Constraint, Item, Kind, Level, Problem
 from datalog_gate.services.contract import Request
@@ -49,7 +50,7 @@ def read_flavors(file: str) -> Flavors:
     flavors: dict[str, dict[str, int]] = {}
     if not file:
         return flavors
-    for line in Path(file).read_text().splitlines():
+    for line in Path(check_path(file)).read_text().splitlines():
         row: Any = json.loads(line)
         match row:
             case {"flavor": str(flavor), **amounts} if all(

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import get_args
 
 from datalog_gate.base.records import dataclass
+from datalog_gate.plugins.plugin_settings import check_path
 from datalog_gate.rack_affinity.availability import SCHEDULER, PlaceService, Promise, count_left, find_services, sum_own
 from datalog_gate.rack_affinity.demand import SERVERS, VOLUMES
 from datalog_gate.rack_affinity.hints import RACK_TRAIT, ZONE_TRAIT
@@ -116,7 +117,7 @@ def _compare(service: PlaceService | None, zone: str, scheduler: str) -> str:
 
 def read_places(file: str) -> list[dict[str, str]]:
     """Read the rows of a file. Errors: OSError, ValueError."""
-    rows = [json.loads(line) for line in Path(file).read_text().splitlines()] if file else []
+    rows = [json.loads(line) for line in Path(check_path(file)).read_text().splitlines()] if file else []
     for row in rows:
         valid = (
             isinstance(row, dict) and not row.keys() - FIELDS and all(isinstance(text, str) for text in row.values())

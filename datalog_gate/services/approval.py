@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection
 from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
-from datalog_gate.plugins.plugin_settings import UnknownSettingError
+from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_path, check_store
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, digest, plain
 from datalog_gate.services.webhook import DELAYS, Webhook
 from datalog_gate.store.tables import approval_claims, approval_requests, approval_verdicts
@@ -80,7 +80,7 @@ class Approval(Service):
         self._valid_seconds = _read_positive("days", values["days"]) * 86400
         self._wait_seconds = _read_positive("wait_seconds", values["wait_seconds"])
         self._wait_number = int(_read_positive("wait_number", values["wait_number"]))
-        self._file, self._clock = Approvals(store), clock
+        self._file, self._clock = Approvals(check_store(store)), clock
         self._webhook = read_webhook(values)
 
     def facts(self, request: Request) -> None:
@@ -313,7 +313,7 @@ def read_webhook(settings: Mapping[str, str], delays: Sequence[float] = DELAYS) 
         return None
     if not secret_file:
         raise ValueError("approval.webhook needs approval.webhook_secret_file, a file with a secret")
-    return Webhook(url, secret_file, delays)
+    return Webhook(url, check_path(secret_file), delays)
 
 
 def tell_verdict(

@@ -23,7 +23,7 @@ from sqlalchemy import Text, select, type_coerce
 from sqlalchemy.engine import Connection
 
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
-from datalog_gate.plugins.plugin_settings import UnknownSettingError
+from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_store
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.placement import Amounts, ChangedError, FullError, Placement, Provider
 from datalog_gate.store.leases import Lease
@@ -166,7 +166,8 @@ class PlacementService(Service):
         except UnknownSettingError as error:
             raise UnknownSettingError([error.name], error.known.union(own)) from None
         call_seconds = float(settings.get("call_seconds", "10"))
-        self._claims = Claims(settings.get("file") or settings.get("store", ""), placement, call_seconds)
+        store = check_store(settings.get("file") or settings.get("store", ""))
+        self._claims = Claims(store, placement, call_seconds)
 
     def commit(self, held: Held) -> None:
         self._claims.commit(held.key)

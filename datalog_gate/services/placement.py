@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from datalog_gate.plugins.plugin_errors import UnavailableError
-from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_address, read_seconds
+from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_address, check_path, read_seconds
 
 MICROVERSION = "1.38"
 """The first version with consumer types (Yoga)."""
@@ -131,7 +131,7 @@ class Placement:
         plain = requests.Session()
         plain.trust_env = False
         timeout = read_seconds("timeout", settings.get("timeout", "3"))
-        if (cafile := settings.get("cafile", "")) and not Path(cafile).exists():
+        if (cafile := check_path(settings.get("cafile", ""))) and not Path(cafile).exists():
             raise ValueError(f"cafile: there is no {cafile}")
         session = Session(auth=auth, session=plain, timeout=timeout, verify=cafile or True, redirect=False)
 
@@ -261,7 +261,7 @@ def _options(loader: Any, settings: Mapping[str, str]) -> dict[str, str]:
         if secret.get(name) is False:
             options[name] = text
         elif name != plain and secret.get(plain):
-            options[plain] = Path(text).read_text().strip()
+            options[plain] = Path(check_path(text)).read_text().strip()
         elif secret.get(name):
             raise ValueError(f"{name} must not be written in a setting: use {name}_file")
         else:

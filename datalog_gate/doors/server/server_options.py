@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg
+
+from datalog_gate.decision_point.config_options import PLACES
+from datalog_gate.plugins.plugin_settings import check_path
 
 GROUP = "datalog_gate_server"
 OPTIONS = (
@@ -36,8 +40,9 @@ OPTIONS = (
     ),
     cfg.IntOpt("stop_seconds", default=30, min=1, help="Seconds for which requests may go on when the server stops."),
     cfg.IntOpt("keep_days", default=90, min=1, help="Days for which decisions and the log of changes are kept."),
-    cfg.StrOpt(
+    cfg.Opt(
         "scan_store",
+        type=PLACES["database"],
         default="",
         secret=True,
         help="The store of `datalog-gate scan`, from which findings and stacks are read: a file of DuckDB on this "
@@ -56,7 +61,7 @@ def register(conf: Any) -> None:
 
 
 def find_folder(options: Any) -> Path:
-    """The folder of the server; created if it is missing. Errors: OSError."""
-    folder = Path(options.folder).expanduser()
+    """The folder of the server; created if it is missing. Errors: OSError, ValueError."""
+    folder = Path(check_path(os.path.expanduser(options.folder)))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from errno import EDQUOT, ENOSPC
@@ -13,6 +14,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.decision_point.engine_start import KIND as ENGINE_STARTED
+from datalog_gate.decision_point.engine_start import read_began
 from datalog_gate.decision_point.log import log_files, read_log
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import CheckResult, Locate, is_closed
@@ -91,6 +93,7 @@ def _check_records(path: Path) -> Iterator[CheckResult]:
     failed: dict[str, Mapping[str, Any]] = {}
     engines: dict[str, Mapping[str, Any]] = {}
     options: dict[str, dict[str, Any]] = {}
+    processes: dict[int, Mapping[str, Any]] = {}
     for record in read_log(path):
         if isinstance(record, Diagnostic):
             counts["unreadable lines"] += 1
@@ -101,6 +104,9 @@ def _check_records(path: Path) -> Iterator[CheckResult]:
         latest = {"loaded": loaded, "reload_failed": failed, ENGINE_STARTED: engines}.get(kind)
         if latest is not None and _time(record) >= _time(latest.get(host, {})):
             latest[host] = record
+        process = record.get("process")
+        if kind == "loaded" and host == socket.gethostname() and "program" in record and isinstance(process, int):
+            processes[process] = record
         own = record.get("options")
         if isinstance(own, dict) and kind == "loaded":
             options[host] = dict(own)
@@ -121,6 +127,7 @@ def _check_records(path: Path) -> Iterator[CheckResult]:
             message = f"{host} could not load the rules at {_time(record)}, and keeps older ones{_first_reason(record)}"
             fix = f"look for reload_failed in {path}, and correct the rules"
             yield CheckResult("finding", "rules", message, None, fix)
+    yield from _compare_processes(processes)
     yield from _compare_hosts(loaded, engines, options)
 
 
@@ -136,6 +143,17 @@ def _first_reason(record: Mapping[str, Any]) -> str:
         case [{"message": str(message)}, *_]:
             return f": {message}"
     return ""
+
+
+def _compare_processes(loaded: Mapping[int, Mapping[str, Any]]) -> Iterator[CheckResult]:
+    """Say which rules each running process of this host has. A process without requests keeps older ones."""
+    running = {number: record for number, record in loaded.items() if record.get("began") == read_began(number)}
+    differ = len({record.get("rules") for record in running.values()}) > 1
+    fix = "send it a request, which loads changed rules; restart it if it keeps them" if differ else ""
+    for number, record in sorted(running.items()):
+        rules = str(record.get("rules"))[:12]
+        message = f"{record['program']} {number} on this host has had {rules} in force since {_time(record)}"
+        yield CheckResult("note" if differ else "ok", "rules", message, None, fix)
 
 
 def _compare_hosts(

@@ -7,11 +7,12 @@ from collections.abc import Generator, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from datalog_gate.api import Rules, load_rules
+from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import closest, format_count
 from datalog_gate.base.errors import DiagnosticsError
 from datalog_gate.decision_point.break_glass import load_break_glass
 from datalog_gate.decision_point.inventory_source import STORE
+from datalog_gate.decision_point.policy_reload import find_roots, load_service_rules
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import (
     PREVIOUS,
@@ -23,7 +24,7 @@ from datalog_gate.doors.cli.doctor import (
     is_closed,
 )
 from datalog_gate.doors.cli.doctor.inventories import check_inventory
-from datalog_gate.files.rules import YAML, default_rules, find_rules
+from datalog_gate.files.rules import YAML, shipped_rules
 from datalog_gate.files.templates import read_catalogue, read_text
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.template.document import read_document
@@ -32,7 +33,7 @@ from datalog_gate.template.document import read_document
 def check_policy_inputs(settings: Settings, locate: Locate, now: datetime, heat_conf: str) -> Iterator[CheckResult]:
     """Check that all files are readable, load together and are up to date, and who may write them."""
     files = {
-        "rules": [str(find_rules(Path(path))[1]) for path in settings.rules],
+        "rules": [str(path) for path in find_roots(settings)] if settings.rules else [],
         "catalogue": settings.catalogue,
         "inventory": [path for path in (settings.inventory,) if path not in ("", STORE)],
         "waivers": [path for path in (settings.waivers,) if path],
@@ -94,13 +95,13 @@ def _check_rules(settings: Settings, locate: Locate) -> Generator[CheckResult, N
         message = f"it can't be loaded: {format_first(error)}"
         yield CheckResult("finding", "catalogue", message, locate("catalogue"), format_fix(error, "correct it"))
     try:
-        rules = load_rules(*(settings.rules or [default_rules()]), catalogue=catalogue)
+        rules = load_service_rules(settings, catalogue)
     except DiagnosticsError as error:
         fix = format_fix(error, f"correct what `datalog-gate lint {' '.join(settings.rules)}` shows")
         yield CheckResult("finding", "rules", f"they can't be loaded: {format_first(error)}", locate("rules"), fix)
         return None
     policies = {policy.id for policy in rules.policies}
-    source = ", ".join(settings.rules) or f"none are set, so {default_rules()}"
+    source = ", ".join(settings.rules) or f"none are set, so {shipped_rules()}"
     count = format_count(len(policies), "policy", "policies")
     yield CheckResult("ok", "rules", f"{rules.digest[:12]} with {count}: {source}", locate("rules"))
     for warning in rules.warnings:
