@@ -21,7 +21,7 @@ from stevedore.extension import ExtensionManager
 import datalog_gate
 from datalog_gate.decision_point.engine_start import KIND, LIVE, PROBE, read_began
 from datalog_gate.doors.cli.commands.doctor import examine
-from datalog_gate.doors.cli.doctor import format_results
+from datalog_gate.doors.cli.doctor import engines, format_results
 from datalog_gate.doors.cli.doctor.cloud_access import PREVIEW, probe_engine
 from datalog_gate.doors.cli.doctor.engines import ENGINE_FOLDER, SHIM
 from datalog_gate.doors.cli.main import main
@@ -279,8 +279,24 @@ def about_engine(folder: Path) -> list[str]:
     return re.findall(r".*\[engine\].*(?:\n  fix .*)?", "\n".join(run_doctor(folder)))
 
 
+def test_an_engine_without_a_record_is_starting_for_a_minute(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with engine(folder) as process:
+        [text] = about_engine(folder)
+        assert re.sub(r"\d+ seconds", "N seconds", text) == (
+            f"DIR/heat.conf:2: note[engine] heat-engine {process} is starting: it has not recorded its door after N "
+            "seconds\n  fix   run the doctor again in a minute"
+        )
+        monkeypatch.setattr(engines, "STARTING", 0.0)
+        assert about_engine(folder)[0].startswith(
+            f"DIR/heat.conf:2: finding[engine] heat-engine {process} started without its door"
+        )
+
+
 @pytest.mark.slow
-def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_started_with_the_door(folder: Path) -> None:
+def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_started_with_the_door(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "STARTING", 0.0)
     at = "DIR/heat.conf:2: "
     assert about_engine(folder) == [
         f"{at}note[engine] no heat-engine runs on this host: run the doctor on each host that has one"
@@ -354,22 +370,6 @@ def test_the_log_has_the_decisions_and_the_rules_of_each_host(folder: Path) -> N
     ]
 
 
-def test_hosts_of_one_digest_and_a_log_without_records_are_in_order(folder: Path) -> None:
-    well = run_doctor(folder)
-    (folder / "log").touch(0o640)
-    (folder / "log").write_text(event("loaded", rules="cafe" * 16) + "\n" + event("loaded", "two", rules="cafe" * 16))
-    assert [line for line in run_doctor(folder) if line not in well] == [
-        "note[log] DIR/log: loaded 2",
-        "ok[rules] one has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
-        "ok[rules] two has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
-        "0 findings, 3 notes, 6 in order",
-    ]
-    (folder / "log").write_text("")
-    assert "note[log] DIR/log holds no record" in run_doctor(folder)
-
-
-def test_an_api_that_is_not_deployed_needs_no_door(folder: Path) -> None:
-    edit(folder, "api-paste.ini", "context datalog_gate_cfn", "context")
 def test_each_running_process_of_this_host_is_listed_with_its_rules(folder: Path) -> None:
     well = run_doctor(folder)
     own, parent = os.getpid(), os.getppid()
@@ -396,6 +396,22 @@ def test_each_running_process_of_this_host_is_listed_with_its_rules(folder: Path
     ]
 
 
+def test_hosts_of_one_digest_and_a_log_without_records_are_in_order(folder: Path) -> None:
+    well = run_doctor(folder)
+    (folder / "log").touch(0o640)
+    (folder / "log").write_text(event("loaded", rules="cafe" * 16) + "\n" + event("loaded", "two", rules="cafe" * 16))
+    assert [line for line in run_doctor(folder) if line not in well] == [
+        "note[log] DIR/log: loaded 2",
+        "ok[rules] one has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
+        "ok[rules] two has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
+        "0 findings, 3 notes, 6 in order",
+    ]
+    (folder / "log").write_text("")
+    assert "note[log] DIR/log holds no record" in run_doctor(folder)
+
+
+def test_an_api_that_is_not_deployed_needs_no_door(folder: Path) -> None:
+    edit(folder, "api-paste.ini", "context datalog_gate_cfn", "context")
     lines = [line for line in run_doctor(folder, cfn=False) if "cfn" in line or "finding" in line]
     assert lines == [
         "DIR/api-paste.ini:13: note[door] [composite:api-cfn] default is not checked: with --no-cfn it counts as "

@@ -72,6 +72,12 @@ def read_began(process: int) -> int:
         return -1
 
 
+def read_age(process: int) -> float:
+    """The seconds since a process started. Errors: OSError, IndexError."""
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    return uptime - int(_status(Path(f"/proc/{process}"))[19]) / os.sysconf("SC_CLK_TCK")
+
+
 def _status(folder: Path) -> list[str]:
     """The fields of a process after its name, which may contain anything (man proc_pid_stat). Errors: OSError."""
     return (folder / "stat").read_text(errors="replace").rpartition(") ")[2].split()

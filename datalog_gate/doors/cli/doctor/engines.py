@@ -11,12 +11,14 @@ from pathlib import Path
 from datalog_gate import __version__
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.engine_start import find_start, running_engines
+from datalog_gate.decision_point.engine_start import find_start, read_age, running_engines
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import CheckResult, Locate
 from datalog_gate.doors.cli.doctor.options import PLUGIN_DIRS
 
+STARTING = 60.0
+"""Seconds in which an engine loads its modules, also on a busy host."""
 LIFECYCLE = "heat.stack_lifecycle_plugins"
 NOT_INSTALLED = "is not installed"
 FOLDER = Path(__file__).parents[2] / "heat"
@@ -148,6 +150,9 @@ def check_running_engines(
             heat, wrapped = start.get("heat"), str(start.get("wrapped"))
             message = f"heat-engine {process} runs with its door, in Heat {heat} (converge_stack {wrapped[:12]})"
             yield CheckResult("ok", "engine", message, place)
+        elif (age := read_age(process)) < STARTING:
+            message = f"heat-engine {process} is starting: it has not recorded its door after {age:.0f} seconds"
+            yield CheckResult("note", "engine", message, place, "run the doctor again in a minute")
         else:
             message = f"heat-engine {process} started without its door: what it builds is not judged in the engine"
             fix = (
