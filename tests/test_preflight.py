@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError
 from operator import setitem
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -204,6 +205,46 @@ def test_the_first_plugin_that_raises_stops_and_earlier_ones_unwind(
     expected_fields = {"reason": reason, "plugin": "c", "problems": ()}
     assert (type(error.value), vars(error.value), str(error.value)) == (expected, expected_fields, f"c: {reason}")
     assert calls == [*(("pre", name, "create") for name in "abc"), ("post", "b", "failed"), ("post", "a", "failed")]
+
+
+def test_a_plugin_that_hangs_is_given_up_and_hears_later_that_the_operation_failed() -> None:
+    calls: list[tuple[str, ...]] = []
+    go, heard = Event(), Event()
+
+    class Hanging(Recorder):
+        def pre(self, snapshot: Snapshot) -> None:
+            go.wait(60)
+            super().pre(snapshot)
+
+        def post(self, snapshot: Snapshot, outcome: Outcome) -> None:
+            super().post(snapshot, outcome)
+            heard.set()
+
+    chain = Chain({"a": Recorder("a", calls), "b": Hanging("b", calls)}, seconds=0.1)
+    with pytest.raises(UnavailableError) as error:
+        chain.before(taken())
+    assert str(error.value) == "b: did not answer within 0.1 seconds"
+    assert calls == [("pre", "a", "create"), ("post", "a", "failed")]
+    go.set()
+    heard.wait(60)
+    assert calls[2:] == [("pre", "b", "create"), ("post", "b", "failed")]
+
+
+def test_a_plugin_that_hangs_again_and_again_gets_no_more_threads() -> None:
+    go = Event()
+
+    class Hanging(Plugin):
+        def pre(self, _snapshot: Snapshot) -> None:
+            go.wait(60)
+
+    chain, reasons = Chain({"a": Hanging()}, seconds=0.01), list[str]()
+    for _ in range(7):
+        with pytest.raises(UnavailableError) as error:
+            chain.before(taken())
+        reasons.append(error.value.reason)
+    go.set()
+    idle = "has not answered for a while, and is not asked for now"
+    assert reasons == ["did not answer within 0.01 seconds"] * 5 + [idle] * 2
 
 
 def test_a_thread_that_exits_unwinds_first() -> None:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def load_preflight(settings: Settings) -> Chain | None:
     """Load the preflight plugins with their options; None if none are enabled. Errors: PluginLoadError, ValueError."""
     options = parse_plugin_options("preflight_option", settings.preflight_option)
-    return load_chain(settings.preflight, options) if settings.preflight or options else None
+    if not settings.preflight and not options:
+        return None
+    return load_chain(settings.preflight, options, settings.service_call_seconds)
 
 
 def create_broker(settings: Settings, clock: Callable[[], float] = time.time) -> Broker | None:

@@ -115,7 +115,9 @@ class Settings:
         "all processes. Services need one of the two options.",
         place="path",
     )
-    service_call_seconds: float = _option(10.0, "Timeout of a call to a service, in seconds.", min=0.1)
+    service_call_seconds: float = _option(
+        10.0, "Timeout of a call to a service or to a preflight plugin, in seconds.", min=0.1
+    )
     service_step_seconds: float = _option(
         25.0, "Timeout of all calls to a service for one grant together, in seconds.", min=0.1
     )

@@ -1,4 +1,4 @@
-"""A deadline for calls, and a circuit breaker for failing servers."""
+"""The guard of all calls to plugins and services: a deadline, and a circuit breaker for failing servers."""
 
 from __future__ import annotations
 
@@ -7,24 +7,64 @@ from concurrent.futures import Future
 from threading import Lock, Thread
 from typing import TypeVar
 
+from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
+
 Result = TypeVar("Result")
 PAUSE = 30.0
 """Seconds during which an open breaker permits no calls."""
 
 
-def within(seconds: float, name: str, call: Callable[[], Result]) -> Result:
-    """Return the result of the call. Errors: TimeoutError if it takes longer; then the call continues in its thread,
-    which has the name. Socket timeouts restart with each byte, so they don't bound a whole call."""
+def within(seconds: float, name: str, call: Callable[[], Result], undo: Callable[[], object] = lambda: None) -> Result:
+    """Return the result of the call. Errors: UnavailableError if it takes longer; then the call continues in its
+    thread, which has the name, and `undo` follows if it succeeds late. Socket timeouts restart with each byte, so they
+    don't bound a whole call."""
     future: Future[Result] = Future()
 
     def run() -> None:
         try:
-            future.set_result(call())
+            result = call()
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            future.set_exception(error)
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+            return
+        if future.set_running_or_notify_cancel():
+            future.set_result(result)
+        else:
+            undo()
 
     Thread(target=run, name=name, daemon=True).start()
-    return future.result(seconds)
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        if future.cancel():
+            raise UnavailableError(f"did not answer within {seconds:g} seconds") from None
+        return future.result()  # it ended just now, or the call itself raised the error
+
+
+class NotAskedError(UnavailableError):
+    """A plugin is not called, since its last calls failed."""
+
+
+class Guard:
+    """The calls to one plugin. `ticks` returns monotonic seconds."""
+
+    def __init__(self, name: str, ticks: Callable[[], float]) -> None:
+        self._name, self._breaker = name, Breaker(ticks)
+
+    def __call__(self, seconds: float, call: Callable[[], Result], undo: Callable[[], object] = lambda: None) -> Result:
+        """Return the result of a call, as `within`. Errors: NotAskedError, UnavailableError, those of the call."""
+        if not self._breaker.admits():
+            raise NotAskedError("has not answered for a while, and is not asked for now", self._name)
+        try:
+            result = within(seconds, self._name, call, undo)
+        except RefusedError:
+            self._breaker.succeeded()
+            raise
+        except Exception:
+            self._breaker.failed()
+            raise
+        self._breaker.succeeded()
+        return result
 
 
 class Breaker:

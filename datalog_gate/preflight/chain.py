@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
+from datalog_gate.plugins.breaker import Guard
 from datalog_gate.plugins.loader import load_plugins
 from datalog_gate.plugins.plugin_errors import PluginLoadError, RefusedError, UnavailableError, format_reason
 from datalog_gate.preflight.plugin import GROUP, Outcome, Plugin
@@ -15,16 +17,42 @@ from datalog_gate.preflight.snapshot import Snapshot
 LOG = logging.getLogger(__name__)
 
 
-def load_chain(names: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> Chain:
-    """Load the plugins of these names. Errors: PluginLoadError."""
-    return Chain(load_plugins(GROUP, Plugin, names, settings))
+def load_chain(names: Sequence[str], settings: Mapping[str, Mapping[str, str]], seconds: float = 10.0) -> Chain:
+    """Load the plugins of these names, whose calls may take so many seconds each. Errors: PluginLoadError."""
+    return Chain(load_plugins(GROUP, Plugin, names, settings), seconds)
+
+
+class GuardedPlugin(Plugin):
+    """A plugin whose calls have a deadline. What it reserves after that is undone."""
+
+    def __init__(self, name: str, plugin: Plugin, seconds: float) -> None:
+        self._plugin, self._seconds, self._guard = plugin, seconds, Guard(name, time.monotonic)
+        self.name = name
+
+    def pre(self, snapshot: Snapshot) -> None:
+        """As `Plugin.pre`."""
+        self._guard(self._seconds, lambda: self._plugin.pre(snapshot), lambda: self._undo(snapshot))
+
+    def post(self, snapshot: Snapshot, outcome: Outcome) -> None:
+        """As `Plugin.post`."""
+        self._guard(self._seconds, lambda: self._plugin.post(snapshot, outcome))
+
+    def _undo(self, snapshot: Snapshot) -> None:
+        """Tell a plugin that let an operation pass too late that it failed."""
+        try:
+            self._plugin.post(snapshot, "failed")
+        except Exception:
+            LOG.exception("%s was not told that the operation is failed", self.name)
 
 
 class Chain:
-    """The enabled plugins in their order. Errors: PluginLoadError."""
+    """The enabled plugins in their order, whose calls may take so many seconds each. Errors: PluginLoadError."""
 
-    def __init__(self, plugins: Mapping[str, Plugin]) -> None:
-        self.plugins = order_plugins(plugins)
+    def __init__(self, plugins: Mapping[str, Plugin], seconds: float = 10.0) -> None:
+        order = order_plugins(plugins)
+        self.plugins: Mapping[str, Plugin] = {
+            name: GuardedPlugin(name, plugin, seconds) for name, plugin in order.items()
+        }
 
     def before(self, snapshot: Snapshot) -> PassedPlugins:
         """Call every pre-operation in order, up to the first that raises. Then call the post-operations of the earlier

@@ -134,8 +134,8 @@ class LicenceServerPlugin(Plugin):
             headers = {"Content-Type": "application/json", "Idempotency-Key": _key(snapshot), **self._token()}
             content = json.dumps({**what, **data}).encode()
             return within(self._deadline, "licence", lambda: self._send(url, content, headers))
-        except TimeoutError:
-            why = f"did not answer within {self._deadline:g} seconds"
+        except UnavailableError as error:
+            why = error.reason
         except (OSError, ValueError, HTTPError) as error:  # exceptions of requests are OSErrors too
             LOG.warning("%s: %s: %s", url, type(error).__name__, error)
             why = "can't be reached, or broke off its answer"

@@ -24,7 +24,8 @@ class Plugin:
     are enabled. `requires` names plugins that it comes after and can't do without. Of the plugins that are free to run
     the one with the least `ordinal` comes first, then the one with the least name.
 
-    Operations run in many threads at once. They must end by a deadline of their own: a request waits for them.
+    Operations run in many threads at once. One that takes longer than the option `service_call_seconds` counts as
+    unavailable; if its `pre` returns after that, its `post` is called with ``failed``.
     """
 
     ordinal: int = 100

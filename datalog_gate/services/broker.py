@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from datalog_gate.plugins import plugin_errors
-from datalog_gate.plugins.breaker import Breaker, within
+from datalog_gate.plugins.breaker import Guard, NotAskedError
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.services.contract import HOLDING, Decision, Request, Service
 from datalog_gate.services.journal_claim import Claim, LostError, State
@@ -59,7 +59,7 @@ class Broker:
         limits: Limits = Limits(),
     ) -> None:
         self.journal, self.clock, self.ticks, self.limits = journal, clock, ticks, limits
-        self._services = {name: (service, Breaker(ticks)) for name, service in services.items()}
+        self._services = {name: (service, Guard(name, ticks)) for name, service in services.items()}
         self.sticky = frozenset(name for name, service in services.items() if service.sticky)
 
     def facts(self, request: Request, end: float) -> None:
@@ -185,8 +185,8 @@ class Broker:
                 self.journal.postpone(claim, claim.due)
             raise UnavailableError(str(error), claim.service) from error
 
-    def service(self, name: str) -> tuple[Service, Breaker]:
-        """A service and its breaker. Errors: UnavailableError."""
+    def service(self, name: str) -> tuple[Service, Guard]:
+        """A service and the guard of its calls. Errors: UnavailableError."""
         if name not in self._services:
             raise UnavailableError("this service is not enabled", name)
         return self._services[name]
@@ -202,31 +202,23 @@ class _Calls:
         self.doubtful = False
 
     def __call__(self, call: Callable[[Service], Result]) -> Result:
-        service, breaker = self._broker.service(self._name)
+        service, guard = self._broker.service(self._name)
         seconds = min(self._broker.limits.call, self._end - self._broker.ticks())
         if seconds <= 0:
             raise UnavailableError("has used up its time", self._name)
-        if not breaker.admits():
-            raise UnavailableError("has not answered for a while, and is not asked for now", self._name)
         try:
-            answer = within(seconds, self._name, lambda: call(service))
+            return guard(seconds, lambda: call(service))
+        except NotAskedError as error:
+            raise UnavailableError(error.reason, self._name) from error
         except RefusedError as error:
-            breaker.succeeded()
             raise RefusedError(plugin_errors.format_reason(error), self._name) from error
         except Exception as error:
             self.doubtful = True
-            breaker.failed()
-            match error:
-                case TimeoutError():
-                    why = f"did not answer within {seconds:g} seconds"
-                case UnavailableError():
-                    why = plugin_errors.format_reason(error)
-                case _:
-                    LOG.exception("the service %s is broken", self._name)
-                    why = f"is broken ({type(error).__name__})"
+            why = plugin_errors.format_reason(error)
+            if not isinstance(error, UnavailableError):
+                LOG.exception("the service %s is broken", self._name)
+                why = f"is broken ({type(error).__name__})"
             raise UnavailableError(why, self._name) from error
-        breaker.succeeded()
-        return answer
 
 
 def _check_decision(decision: object) -> Decision:

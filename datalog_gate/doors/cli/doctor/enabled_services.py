@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +14,7 @@ from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.records import replace
 from datalog_gate.decision_point.settings import Settings, parse_plugin_options
 from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate, hide_secrets
+from datalog_gate.plugins.breaker import within
 from datalog_gate.plugins.loader import load_plugins
 from datalog_gate.plugins.plugin_errors import PluginLoadError, UnavailableError
 from datalog_gate.plugins.plugin_settings import UnknownSettingError
@@ -36,22 +38,26 @@ def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iter
         yield from _check_enabled("preflight", own, load_preflight, locate, secrets)
         yield from _check_enabled("services", own, load_enabled_services, locate, secrets)
         with suppress(PluginLoadError, ValueError):  # said above
-            yield from _check_promises(load_enabled_services(own), locate)
+            yield from _check_promises(load_enabled_services(own), settings.service_call_seconds, locate)
     if settings.services and not settings.store_url:
         message = "services need a store, in which their claims are kept"
         fix = f"write `store = URL`, or `service_journal = /var/lib/heat/store` on a single host: {NO_START}"
         yield CheckResult("finding", "services", message, locate("services"), fix)
 
 
-def _check_promises(services: Mapping[str, Service], locate: Locate) -> Iterator[CheckResult]:
+def _check_promises(services: Mapping[str, Service], seconds: float, locate: Locate) -> Iterator[CheckResult]:
     """Check that the configuration lets the services keep their promises."""
     for name, service in services.items():
         try:
-            for problem in service.problems():
+            for problem in within(seconds, name, partial(_list_problems, service)):
                 fix = f"see {name} in docs/services.md"
                 yield CheckResult("finding", "services", f"{name}: {problem}", locate("service_option"), fix)
         except UnavailableError as error:
             yield CheckResult("note", "services", f"{name} can't be checked: {error.reason}", locate("services"))
+
+
+def _list_problems(service: Service) -> tuple[str, ...]:
+    return tuple(service.problems())
 
 
 def _check_enabled(
