@@ -244,6 +244,7 @@ ROOT_ROWS: dict[str, Callable[[Stack], Iterable[tuple[Located, LocatedRow]]]] = 
 """The relations of a whole tree of stacks. Each function takes the root and yields each row with its locator."""
 NEEDED = {
     "heat:hook": "hooks",
+    "heat:leftover": "leftover",
     "heat:member": "nested",
     "heat:metadata": "metadata",
     "heat:nested": "nested",
@@ -272,6 +273,7 @@ RESOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterable[LocatedRow]
     "heat:member": _members,
     "heat:scaling": _scaling,
     DEPLOYMENT: _deployment,
+    "heat:leftover": lambda resource, _: [((resource.id,), (), None)],
     "heat:hook": lambda resource, _: [((resource.id, hook), (), None) for hook in resource.hooks],
     "heat:restricted": lambda resource, _: [((resource.id, action), (), None) for action in resource.restricted],
 }

@@ -24,6 +24,7 @@ _FILLED_BY = {
     "heat:environment": "the environments",
     "heat:hook": "the environments",
     "heat:restricted": "the environments",
+    "heat:leftover": "a stack that Heat holds, or an inventory",
     "heat:status": "a stack that Heat holds, or an inventory",
     "heat:physical": "a stack that Heat holds, or an inventory",
     "heat:updated": "a stack that Heat holds, or an inventory",

@@ -280,6 +280,12 @@ _RELATIONS = (
         _one_of("action", "update replace", "The action that fails."),
     ),
     _relation(
+        "heat:leftover(id)",
+        "What failed updates left in Heat beyond the template, until an update succeeds. These resources have rows in "
+        "all other relations too. No rows for a template, or where a door can't see them.",
+        "kept(server) :- heat:leftover(id=server), os:nova:server(_id=server).",
+    ),
+    _relation(
         "heat:status(id*, action, status)",
         "How the resources of a live stack are; no rows for a template.",
         'failed(r) :- heat:status(id=r, status="FAILED").',

@@ -72,7 +72,8 @@ class Resource:
     resource's name in the same stack to why: explicit, reference, attribute or implicit.
     `open_members` says that the group has members whose number is not known. `hooks` and `restricted` are the
     breakpoints and the restricted actions that the environments set for it. `external` says that Heat takes what its
-    `external_id` names as it is and reads no property, or what decides whether it does. `defined` gives the definition
+    `external_id` names as it is and reads no property, or what decides whether it does. `leftover` says that a failed
+    update left it in Heat, and that the template does not have it. `defined` gives the definition
     by the name, so that all resources of a template share it: None if no user's text holds one.
     """
 
@@ -92,6 +93,7 @@ class Resource:
     hooks: tuple[str, ...] = ()
     restricted: tuple[str, ...] = ()
     external: bool | Unknown = False
+    leftover: bool = False
 
     def locate(self, path: Path) -> Span | None:
         """Where the user wrote the part of the definition, as a `Locate`."""

@@ -17,6 +17,7 @@ from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.engine_start import record_start
 from datalog_gate.decision_point.point import count_failure, shared_point
 from datalog_gate.doors.heat.heat_objects import check_shape
+from datalog_gate.doors.heat.leftovers import judge
 from datalog_gate.doors.heat.live_stack import read_operation
 from datalog_gate.doors.heat.status_reason import storable
 
@@ -45,7 +46,8 @@ def find_refusal(stack: Any, template: Any, action: str) -> str | None:
         operation = read_operation("engine", stack.context, stack, template, action.lower())
         if operation is None:
             return None
-        answer = shared_point().judge(operation)
+        point = shared_point()
+        answer = point.judge(operation) if action == "ROLLBACK" else judge(point, operation, stack, template)
     except Exception as error:  # whatever fails here, nothing may be built without a judgement
         LOG.exception("no decision on %s of %s", action, stack.name)
         count_failure("engine", action.lower())

@@ -106,13 +106,14 @@ class LifecyclePlugin:
 
         new = stack if current_stack is None else current_stack
         check_shape(cnxt, stack, new)
+        from datalog_gate.doors.heat.leftovers import judge
         from datalog_gate.doors.heat.live_stack import read_operation
 
         operation = read_operation("plugin", cnxt, stack, new.t, str(action).lower())
         if operation is None:
             return
         point = shared_point()
-        answer = point.judge(operation)
+        answer = point.judge(operation) if action == "ROLLBACK" else judge(point, operation, stack, new.t)
         if not answer.allowed:
             prefix = "On delete or abandon: " if action == "DELETE" else ""
             raise VetoError(f"{prefix}{answer.reason or 'The policies deny this.'}")

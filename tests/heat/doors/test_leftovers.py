@@ -1,0 +1,86 @@
+"""What failed updates leave in Heat counts as part of the stack."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from tests.heat.doors.rig import RESOURCES, Heat, running
+from tests.heat.doors.templates import string, template
+
+ENGINE = RESOURCES.parent / "engine"
+RULES = """\
+@deny("count", "{n} strings are alive", hint="5 are enough")
+many(n) :- n = count{ s : os:heat:random_string(_id=s) }, n > 5.
+
+@record("left", "{s} is left over")
+left(s) :- heat:leftover(id=s).
+"""
+WHY = "The policies deny this stack: count: {} strings are alive at resources.s0 (5 are enough)"
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["convergence", "legacy"])
+def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+    folder = tmp_path_factory.mktemp("leftovers")
+    (folder / "rules").mkdir()
+    (folder / "rules" / "strings.dl").write_text(RULES)
+    options = {"decision_log": str(folder / "decisions.jsonl")}
+    resources = f"{RESOURCES},{ENGINE}"
+    with running(folder, request.param, rules=folder / "rules", resources=resources, options=options) as heat:
+        yield heat
+
+
+def alive(heat: Heat, name: str) -> int:
+    """The number of strings of a stack in Heat's database."""
+    query = """SELECT count(*) FROM resource WHERE nova_instance IS NOT NULL AND name != 'last'
+        AND stack_id IN (SELECT id FROM stack WHERE id = :id OR owner_id = :id)"""
+    with closing(sqlite3.connect(heat.folder / "heat.db")) as database:
+        [number] = database.execute(query, {"id": heat.stack(name)["id"]}).fetchone()
+    return int(number)
+
+
+def five(generation: str, number: int = 5, fail: bool = False) -> dict[str, Any]:
+    """Strings of a generation, and a resource that waits for them. Heat deletes what they replace after that."""
+    strings = {f"s{at}": string(salt=generation) for at in range(number)}
+    last = {"type": "OS::Heat::TestResource", "properties": {"value": generation, "fail": fail}}
+    return template(**strings, last={**last, "depends_on": sorted(strings)})
+
+
+def refused(heat: Heat, name: str, body: dict[str, Any]) -> str:
+    """The reason why an update is refused, without the decision's id."""
+    answer = heat.on(name, "PUT", template=body)
+    if answer.status_code == 400:
+        text: str = answer.json()["error"]["message"]
+        return text.split(" [decision ")[0]
+    assert answer.status_code == 202, answer.text
+    status, why = heat.outcome(name)
+    return why if status == "UPDATE_FAILED" else status
+
+
+def test_an_update_that_adds_to_what_failed_ones_left_is_denied(heat: Heat) -> None:
+    name = heat.created(five("a"))
+    assert heat.updated(name, five("b", fail=True))[0] == "UPDATE_FAILED"
+    assert alive(heat, name) == 10
+    for _ in range(2):
+        assert refused(heat, name, five("c", fail=True)) == WHY.format(15)
+    assert alive(heat, name) == 10
+
+
+def test_an_update_that_only_makes_good_what_failed_passes_and_nothing_is_left_over_then(heat: Heat) -> None:
+    name = heat.created(five("a"))
+    assert heat.updated(name, five("b", fail=True))[0] == "UPDATE_FAILED"
+    assert heat.updated(name, five("b"))[0] == "UPDATE_COMPLETE"
+    assert alive(heat, name) == 5
+    assert heat.updated(name, five("c"))[0] == "UPDATE_COMPLETE"
+    assert alive(heat, name) == 5
+
+
+def test_what_is_left_over_does_not_stop_an_update_that_takes_strings_away(heat: Heat) -> None:
+    name = heat.created(five("a"))
+    assert heat.updated(name, five("b", fail=True))[0] == "UPDATE_FAILED"
+    assert heat.updated(name, five("b", number=2))[0] == "UPDATE_COMPLETE"
+    assert alive(heat, name) == 2
