@@ -295,10 +295,12 @@ def _cost(folder: Path, *arguments: object) -> Cost:
     ):
         sampler = Thread(target=_sample, args=(process.pid, ended, peaks))
         sampler.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - began
-        ended.set()
-        sampler.join()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+            seconds = time.perf_counter() - began
+        finally:
+            ended.set()
+            sampler.join()
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         text = output.read()

@@ -139,6 +139,7 @@ def test_a_section_is_written_in_place_of_the_one_of_its_title() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # thirty commands, one after the other
 def test_a_scan_is_measured_beside_single_checks() -> None:
     title, _, *rows, end = scan.measure(30)
     policies = len(dg.load_rules("rules").policies)
