@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import zlib
 from contextlib import closing
 from dataclasses import astuple
@@ -54,15 +52,6 @@ def old_file(folder: Path, name: str) -> str:
     with closing(sqlite3.connect(folder / name)) as rows:
         rows.executescript((OLD_FILES / f"{name}.sql").read_text("utf-8"))
     return str(folder / name)
-
-
-def test_a_decision_without_services_and_an_inventory_in_a_file_import_no_sqlalchemy() -> None:
-    names = ["decision_point.point", "decision_point.grant_requests", "decision_point.config_options"]
-    names += ["doors.wsgi.filter", "doors.cli.commands.cloud_inventory"]
-    modules = [f"datalog_gate.{name}" for name in names]
-    imported = "*(name for name in ('sqlalchemy', 'alembic') if name in sys.modules)"
-    code = f"import sys, {', '.join(modules)}; print({imported})"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 
 def test_migrations_make_the_tables_of_the_package(tmp_path: Path) -> None:
