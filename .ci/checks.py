@@ -92,7 +92,7 @@ WAITING = (
 )
 STAGES = (
     (COMPUTING, WAITING),
-    ((Check("spark", 12),), (Check("pages", 6, servers=True), Check("editor", 5))),
+    ((Check("spark", 12),), (Check("pages", 6, servers=True), Check("editor", 5), Check("release", 3))),
     ((Check("cloud", 20, servers=True),),),
 )
 
