@@ -41,6 +41,10 @@ SETTINGS = {
 """The short forms of what takes hours in full. README's command runs without them."""
 
 
+PYTHONS = ("3.12", "3.13", "3.14")
+"""The versions beside the one that runs all checks, where an interpreter can be had."""
+
+
 @dataclass(frozen=True)
 class Check:
     """A tox environment with its arguments, and the minutes that it may take."""
@@ -55,6 +59,8 @@ class Check:
     tests: bool = True
     """Whether pytest runs it; otherwise it is one test, whose exit code counts."""
     seed: int | None = None
+    python: str = ""
+    """The version of Python, if it is another."""
 
     @property
     def tox_environment(self) -> str:
@@ -76,6 +82,8 @@ def generated(name: str, minutes: float, much: str) -> list[Check]:
 COMPUTING = (
     Check("tox", 10, environment="py"),
     Check("slow", 15),
+    Check("lowest", 8),
+    *(Check(f"quick {version}", 8, environment=f"py3{version[2:]}-quick", python=version) for version in PYTHONS),
     Check("scan", 10),
     *generated("fuzz", 4, "30"),
     *generated("differential", 4, "2000"),
@@ -167,11 +175,8 @@ class Run:
         print(f"{check.name}: begins", flush=True)
         began = time.monotonic()
         end = min(self.end, began + check.minutes * 60)
-        report, log = self.folder / f"{check.name}.xml", self.folder / f"{check.name}.log"
-        arguments = (*check.arguments, *((f"--junitxml={report}", "-o", "junit_family=xunit1") if check.tests else ()))
-        selection = () if check.name == "tox" else ("--workdir", str(tox), "-e", check.tox_environment)
-        code = execute(("tox", *selection, "--", *arguments), check, tox, log, end)
-        row = Row(check, read_report(report) if check.tests else [Case(check.name, "failed" if code else "passed")])
+        code, cases = self.run_tox(check, tox, end)
+        row = Row(check, cases)
         failed = [case.id for case in row.cases if case.outcome == "failed"]
         row.problems += unlisted_skips(check.tox_environment, row.cases, self.pins)
         if code is None:
@@ -184,8 +189,28 @@ class Run:
             self.judge_generator(row, tox)
         row.seconds = time.monotonic() - began
         with self.printing:
-            print(*([log.read_text("utf-8", "replace")] if code != 0 else ()), line(row), sep="\n", flush=True)
+            if code != 0:
+                print(self.log(check).read_text("utf-8", "replace"), flush=True)
+            print(line(row), flush=True)
         return row
+
+    def log(self, check: Check) -> Path:
+        return self.folder / f"{check.name}.log"
+
+    def run_tox(self, check: Check, tox: Path, end: float) -> tuple[int | None, list[Case]]:
+        """The exit code of a check's environment, None if it was stopped, and its cases."""
+        command = ["tox"] if check.name == "tox" else ["tox", "--workdir", str(tox), "-e", check.tox_environment]
+        if check.python:
+            interpreter = find_python(check.python)
+            if interpreter is None:
+                return 0, [Case(f"Python {check.python}", "skipped", "no interpreter can be had")]
+            command += ["--discover", interpreter]
+        if not check.tests:
+            code = execute([*command, "--", *check.arguments], check, tox, self.log(check), end)
+            return code, [Case(check.name, "failed" if code != 0 else "passed")]
+        report = self.folder / f"{check.name}.xml"
+        arguments = [*check.arguments, f"--junitxml={report}", "-o", "junit_family=xunit1"]
+        return execute([*command, "--", *arguments], check, tox, self.log(check), end), read_report(report)
 
     def diagnose(self, row: Row, failed: Sequence[str], tox: Path, end: float) -> None:
         """Run the tests that failed by themselves, as many as may be retried, and say how often each fails."""
@@ -234,6 +259,15 @@ class Run:
             return execute(command, check, tox, self.folder / "parent.log", time.monotonic() + check.minutes * 60) != 0
         finally:
             git("worktree", "remove", "--force", str(tree))
+
+
+def find_python(version: str) -> str | None:
+    """The path of an interpreter, which uv installs where it can; None if there is none."""
+    for command in (("find",), ("install", "--quiet"), ("find",)):
+        uv = subprocess.run(("uv", "python", *command, version), cwd=ROOT.parent, capture_output=True, text=True)
+        if command == ("find",) and uv.returncode == 0:
+            return uv.stdout.strip()
+    return None
 
 
 def git(*arguments: str) -> subprocess.CompletedProcess[str]:

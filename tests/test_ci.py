@@ -1,4 +1,4 @@
-"""What .ci/checks.py makes of environments that pass, fail, skip and hang, with a stand-in for tox."""
+"""What .ci/checks.py makes of passes, failures, skips and hangs of environments."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_json_on_one_line_has_paths_too(end: str, path: str) -> None:
         ("a: \0", "yaml", (1, 4)),
         ("a: 1\nb: '\ud800'", "yaml", (2, 5)),
         ("[" * 500, "too-large", (1, MAX_DEPTH + 1)),
-        ('{"a": ' * 5000, "too-large", None),
+        ('{"a": ' * 5000, "too-large", (1, 6 * MAX_DEPTH + 1)),
         ('{"a":' * 90 + "1" + "}" * 90, "too-large", None),
         ("x" * 4_000_001, "too-large", None),
         (

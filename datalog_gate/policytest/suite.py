@@ -252,7 +252,9 @@ def test_files(paths: Sequence[str]) -> list[Path]:
 
 def _stands_beside_rules(file: Path) -> bool:
     try:
-        return any(file.parent.glob("*.dl"))
+        return any(name.endswith(".dl") for name in os.listdir(file.parent))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
     except OSError as error:
         raise unreadable(file, error) from None
 

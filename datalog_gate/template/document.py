@@ -106,10 +106,8 @@ def read_document(text: str, file: str, as_json: bool = True) -> Document:
         repeats: list[bool] = []
         try:
             data = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, repeats), parse_int=read_integer)
-        except RecursionError:
-            raise _wrong("too-large", f"{file} is nested deeper than {MAX_DEPTH} levels", None) from None
-        except ValueError:
-            pass  # YAML or invalid, or a number is too long: YAML's reader knows the place
+        except (ValueError, RecursionError):
+            pass  # YAML or invalid, or a number is too long, or too deep: YAML's reader knows the place
         else:
             if repeats:  # the YAML reader refuses contradictory keys with their place
                 _Builder(text, file).build()
