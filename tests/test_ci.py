@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.sources import ROOT
 
@@ -200,3 +201,17 @@ def test_no_flaky_test_is_listed_twice() -> None:
     rows = [line.split("|") for line in (ROOT / "tests" / "flaky.md").read_text().splitlines() if line.startswith("|")]
     tests = Counter((environment.strip(), test.strip()) for _, _, environment, test, *_ in rows[2:])
     assert [test for test, times in tests.items() if times > 1] == []
+
+
+def test_forks_run_the_same_environments(checks: Any) -> None:
+    known = [check for stage in checks.STAGES for lane in stage for check in lane]
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yaml").read_text())["jobs"]
+    on_github = {
+        *workflow["check"]["strategy"]["matrix"]["check"],
+        *(f"quick 3.{version[1:]}" for version in workflow["python"]["strategy"]["matrix"]["version"]),
+    }
+    assert on_github == {check.name for check in known if check.seed in (None, checks.FIXED)}
+    *jobs, project = yaml.safe_load((ROOT / ".zuul.yaml").read_text())
+    on_zuul = {entry["job"]["name"]: entry["job"]["vars"]["tox_envlist"] for entry in jobs[1:]}
+    assert set(on_zuul.values()) == {check.tox_environment for check in known}
+    assert project["project"]["check"]["jobs"] == project["project"]["gate"]["jobs"] == list(on_zuul)
