@@ -18,6 +18,7 @@ from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import Journal
 from tests.ledger import Seats, broker, request
+from tests.waiting import wait
 
 NOW = 1_800_000_000.0
 GOOD: Decision = {"a": {"zone": "z1"}}
@@ -197,8 +198,7 @@ def test_a_service_that_hangs_is_given_up_and_what_it_does_late_is_released(tmp_
     rig.broker.limits = LIMITS
     assert (rig.broker.release("u"), rig.state()) == (False, "releasing")
     go.set()
-    while not claimed:
-        time.sleep(0.01)
+    wait(lambda: claimed)
     assert (rig.broker.release("v"), claimed) == (True, {"u"})
     rig.now += 60
     assert (rig.broker.release("u"), rig.state(), claimed) == (True, "released", set())

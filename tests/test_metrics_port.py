@@ -11,9 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_IMODE
@@ -31,8 +30,7 @@ from tests.servers import free_ports
 from tests.test_decision_point import FLAVOR, IMAGE, PointFactory, make_operation, template
 from tests.test_decision_point import clock as clock
 from tests.test_decision_point import make_point as make_point
-
-PATIENCE = 30.0
+from tests.waiting import wait
 
 
 class Served:
@@ -94,13 +92,6 @@ sys.stdin.read()
         wait(lambda: self.read() == expected, lambda: str(self.read()))
 
 
-def wait(over: Callable[[], bool], describe: Callable[[], str] = str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not over():
-        assert time.monotonic() < end, describe()
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -145,7 +136,8 @@ def test_a_forked_process_has_numbers_of_its_own_and_outlives_the_one_that_had_t
     served: Served, fork: str
 ) -> None:
     forked = f"""
-time.sleep(1.5)  # until it has the port
+while not port._listener:
+    time.sleep(0.01)
 child = {fork}
 if not child:
     with open("{served.folder}/child", "w") as file:

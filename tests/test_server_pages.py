@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from html import unescape
 from pathlib import Path
 from shutil import copytree
@@ -23,6 +22,7 @@ from datalog_gate.pages.plots import plot_days
 from tests.page_site import HOSTILE, ask_for_approval, fill, fill_hostile, hostile_stack, template
 from tests.test_decision_page import Page
 from tests.test_server import TOKEN, create_client, trust_users
+from tests.waiting import wait
 
 pytestmark = pytest.mark.slow
 CONF = """\
@@ -248,9 +248,8 @@ def test_a_rule_is_refused_with_a_suggestion_mended_and_run_over_all_stacks(brow
     refused = browser.post(path, {"rules": RULE.replace("s, f", "s, s"), "template": template(0)}, "ann")
     assert (refused.status_code, "m(s, s)" in refused.text) == (400, True)
     assert browser.post(path, {}, "ann").status_code == 303
-    end = time.monotonic() + 30
-    while "refresh" in (answer := browser.get(path, "ann")).headers and time.monotonic() < end:
-        time.sleep(0.02)
+    wait(lambda: "refresh" not in browser.get(path, "ann").headers)
+    answer = browser.get(path, "ann")
     assert "3 stacks of 3 would have a finding. m : 3 findings" in text_of(answer)
     assert [href for href in hrefs(answer) if "/stacks/" in href] == [f"/pages/stacks/r0000{at}" for at in (0, 2, 4)]
 

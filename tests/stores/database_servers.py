@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
@@ -18,12 +17,11 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from tests.servers import free_ports
+from tests.waiting import PATIENCE, wait
 
 PASSWORD = "hush/hush@"
 QUOTED = "hush%2Fhush%40"
 PLACES = ("/usr/sbin", "/usr/bin", "/usr/local/bin", *glob("/usr/lib/postgresql/*/bin"))
-READY = 60.0
-"""Seconds that a server may take to start."""
 
 
 class DatabaseServer:
@@ -61,22 +59,22 @@ class DatabaseServer:
     def start(self) -> None:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(self.as_user(self.command()), stdout=log, stderr=log)
-        end = time.monotonic() + READY
-        while True:
-            try:
-                self.execute("SELECT 1")
-                return
-            except DBAPIError:
-                assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
-                assert time.monotonic() < end, "the server does not start"
-                time.sleep(0.1)
+        wait(self._answers, (self.folder / "log").read_text)
+
+    def _answers(self) -> bool:
+        assert self._process
+        assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
+        with suppress(DBAPIError):
+            self.execute("SELECT 1")
+            return True
+        return False
 
     def stop(self) -> None:
         """Stop the server as a crash would: nothing is written any more."""
         pid = int((self.folder / "pid").read_text().split()[0])
         os.kill(pid, signal.SIGQUIT if self.main == "postgres" else signal.SIGKILL)
         assert self._process
-        self._process.wait(READY)
+        self._process.wait(PATIENCE)
 
     def close(self) -> None:
         with suppress(OSError):

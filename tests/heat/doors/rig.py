@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -18,10 +17,10 @@ from heatclient import client as heatclient
 
 from datalog_gate.doors import heat as ours
 from tests.servers import free_ports, serving_process
+from tests.waiting import PATIENCE as PATIENCE
+from tests.waiting import wait as wait
 
 HERE = Path(__file__).parent
-PATIENCE = 150.0
-"""Seconds in which Heat must start, or a stack must end what it does."""
 PROJECT = "admin"
 RESOURCES = Path(ours.__file__).parent / "resources"
 NUMBERS = count(1)
@@ -264,14 +263,6 @@ class Heat:
     def client(self) -> Any:
         """A python-heatclient for this Heat."""
         return heatclient.Client("1", endpoint=f"{self.url}/v1/{PROJECT}", token="none")
-
-
-def wait(over: Callable[[], bool], describe: Callable[[], str] = str) -> None:
-    """Wait until `over` holds. After a bounded time it fails with the text of `describe`."""
-    end = time.monotonic() + PATIENCE
-    while not over():
-        assert time.monotonic() < end, f"it takes too long\n{describe()}"
-        time.sleep(0.05)
 
 
 @contextmanager
