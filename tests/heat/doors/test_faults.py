@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Semaphore, Thread
 from typing import Any
 
 import pytest
 
-from tests.heat.doors.rig import HERE, Heat, install, running, wait
+from tests.heat.doors.rig import HERE, PATIENCE, Heat, install, running, wait
 from tests.heat.doors.templates import CLEAN, LONG, why
 from tests.licence_server import Server, hang, licence_server, refuse, says, slam
 
+pytestmark = pytest.mark.real_time
 GOOD = (HERE / "rules" / "doors.dl").read_text()
 BROKEN = "@deny(\n"
 PLUGIN = """
@@ -90,7 +90,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     install(site, "faulty", "[datalog_gate.preflight]\nfaulty=faulty:Faulty\n")
     with licence_server() as licences, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
-        settings = f"licence.url={licences.url}", "licence.read_timeout=0.3", "licence.retries=0"
+        settings = f"licence.url={licences.url}", "licence.read_timeout=2", "licence.retries=0"
         options = {
             "reload_seconds": "0", "decision_log": f"{folder}/decisions.jsonl",
             "preflight": "faulty,licence", "preflight_option": "\npreflight_option = ".join(settings),
@@ -155,11 +155,12 @@ def test_a_licence_server_that_refuses_or_gives_no_answer_stops_what_builds(door
 
 
 def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(door: Door) -> None:
-    over, before = Event(), Counter(record["kind"] for record in door.records())
+    over, turns, before = Event(), Semaphore(0), Counter(record["kind"] for record in door.records())
     versions = BROKEN, GOOD.replace("> 32", "> 40"), GOOD
 
     def rewrite() -> None:
         for text, in_place in cycle([(text, in_place) for text in versions for in_place in (False, True)]):
+            turns.release()
             if over.wait(0.1):
                 return
             if in_place:
@@ -168,7 +169,8 @@ def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(
                 door.write(text)
 
     def create(name: str) -> tuple[str, str]:
-        time.sleep(max(0, list(names).index(name) - 25) * 0.04)  # half of them at once, the others in a second
+        if int(name.partition("-")[2]) >= 25:  # half of them at once, then one for each set of rules
+            turns.acquire(timeout=PATIENCE)
         return door.create(names[name], name=name)
 
     def reloads() -> tuple[bool, bool]:

@@ -19,6 +19,7 @@ from tests.heat.doors.grant_heat import APPROVAL_RULES, grant, value
 from tests.heat.doors.rig import Heat, running, wait
 from tests.heat.doors.templates import string, template
 
+pytestmark = pytest.mark.real_time
 MANY, SOME = 65, 8
 """One more than the threads of an engine by default, of which each that waits takes one; and how many of them may."""
 

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
+from tests.waiting import wait
 
 ENTRY_POINTS = "[datalog_gate.services]\ntrial = tests.heat.doors.trial_service:Trial\n"
-LATE = 2.5
-"""Seconds until it answers when it is late: more than a call may take."""
 
 
 class Trial(Service):
@@ -36,10 +35,10 @@ class Trial(Service):
             case "broken" | "down":
                 raise ConnectionError("500 Internal Server Error")
             case "late":
-                time.sleep(LATE)
+                wait(lambda: self._behaviour() != "late")
             case "slow":  # the answer comes too late, for an engine that is gone by then
                 self._hold(request.key, True)
-                time.sleep(LATE)
+                time.sleep(3600)
             case "twice":
                 self._hold(f"{request.key}, again", True)
         self._hold(request.key, True)
@@ -68,6 +67,9 @@ class Trial(Service):
         if door.exists():
             with socket.create_connection(("127.0.0.1", int(door.read_text())), timeout=5):
                 pass
+        return self._behaviour()
+
+    def _behaviour(self) -> str:
         behave = self._folder / "behave"
         return behave.read_text() if behave.exists() else "kindly"
 
