@@ -41,7 +41,16 @@ SKIPPED = "<testcase name='s'><skipped message='no database'/></testcase>"
 
 
 @pytest.fixture
-def checks(monkeypatch: pytest.MonkeyPatch) -> Any:
+def project(tmp_path: Path) -> Path:
+    """A project of its own: the program kills what is left of the environments of its project."""
+    project = tmp_path / "project"
+    (project / "tests").mkdir(parents=True)
+    (project / "tests" / "skips.txt").touch()
+    return project
+
+
+@pytest.fixture
+def checks(project: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The program, as a module of its own for each test."""
     spec = importlib.util.spec_from_file_location("checks", ROOT / ".ci" / "checks.py")
     assert spec
@@ -50,6 +59,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "checks", module)
     spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", project)
     return module
 
 
@@ -167,14 +177,10 @@ def test_an_environment_that_ends_without_tests_has_failed(
 )  # fmt: skip
 @pytest.mark.parametrize("committed", [True, False])
 def test_what_a_fresh_seed_finds_fails_if_it_is_new(
-    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-    before: bool, after: bool, committed: bool, code: int, lines: list[str],
+    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str], project: Path, before: bool, after: bool,
+    committed: bool, code: int, lines: list[str],
 ) -> None:  # fmt: skip
     tox({})
-    project = tmp_path / "project"
-    (project / "tests").mkdir(parents=True)
-    (project / "tests" / "skips.txt").touch()
-    monkeypatch.setattr(checks, "ROOT", project)
     git(project, "init", "--quiet")
     commit(project, fault=before)
     if committed:
