@@ -5,19 +5,19 @@ from __future__ import annotations
 import fcntl
 import itertools
 import json
+import multiprocessing
 import os
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, Lock
 from typing import Any
 
 import pytest
 
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
-from datalog_gate.services.conformance import Conformance, asked
+from datalog_gate.services.conformance import CROWD, Conformance, asked
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from examples.edge.datalog_gate_edge import Edge, Places
 
@@ -45,8 +45,8 @@ class TestLastPlace(TestEdge):
 class Good(Edge):
     """The service edge with two places. Each of the services below is this one with one fault."""
 
-    pause = 0.0
-    """Seconds between reading and writing, in which whoever has no lock meets the others."""
+    meeting = Barrier(1)
+    """Where whoever has no lock meets the others between reading and writing."""
 
     def __init__(self, path: Path) -> None:
         super().__init__({"file": str(path), "places": "2"})
@@ -62,7 +62,7 @@ class Good(Edge):
     def _places(self) -> Iterator[Places]:
         with self._lock():
             places = json.loads(self._file.read_text()) if self._file.exists() else {}
-            time.sleep(self.pause)
+            self.meeting.wait(60)
             yield places
 
     def _lock(self) -> AbstractContextManager[Any]:
@@ -82,7 +82,7 @@ class Good(Edge):
 
 
 COUNT = itertools.count()
-LOCK = threading.Lock()
+LOCK = Lock()
 
 
 class Twice(Good):
@@ -217,7 +217,7 @@ class Forgetful(Good):
 
 
 class Racing(Good):
-    pause = 0.05
+    meeting = Barrier(CROWD)
 
     def _lock(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -226,7 +226,7 @@ class Racing(Good):
 class Threads(Good):
     """Its lock holds in one process only."""
 
-    pause = 0.05
+    meeting = multiprocessing.get_context("fork").Barrier(CROWD)
 
     def _lock(self) -> AbstractContextManager[Any]:
         return LOCK
@@ -235,12 +235,20 @@ class Threads(Good):
 class Hasty(Good):
     """It reads, writes without another look, and returns what it wrote."""
 
+    crowd = Barrier(CROWD)
+
+    def release(self, held: Held) -> None:
+        self.crowd.wait(60)
+        super().release(held)
+        self.crowd.wait(60)
+
     def reserve(self, request: Request) -> Decision:
         with self.rows() as rows:
             known = request.key in rows
         if known:
             return super().reserve(request)
-        time.sleep(0.1)
+        self.crowd.wait(60)  # all have read, and none has released
+        self.crowd.wait(60)  # all have released, and none has written
         with self.rows() as rows:
             if not rows.get(request.key):
                 rows.pop(request.key, None)
