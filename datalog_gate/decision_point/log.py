@@ -93,6 +93,8 @@ def build_record(
             record["unjudged"] = answer.reason or why
         return record
     stacks = [trace.stack, *([trace.before[1]] if trace.before else [])]
+    for leftovers in trace.definition.leftovers:
+        stacks += leftovers.trees(trace.stack.id, trace.rules.catalogue)
     definition, names = redact_definition(trace.definition.to_json(), stacks)
     inputs = {**trace.inputs, "definition": definition}
     if trace.before:

@@ -27,6 +27,10 @@ def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) ->
     the request, in environments or in defaults, even if another value overrides them.
     """
     secrets = _Secrets(judged)
+    return _redact(definition, secrets), sorted(secrets.names)
+
+
+def _redact(definition: Mapping[str, Any], secrets: _Secrets) -> dict[str, Any]:
     parameters = secrets.mask_value(secrets.mask_section(definition["parameters"]))
     shown = secrets.mask_definition(definition) | {"parameters": parameters}
     if held := definition.get("held"):
@@ -37,7 +41,11 @@ def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) ->
         adopted = held.get("adopted", {})
         adopted = {path: secrets.mask_value(secrets.mask_section(section)) for path, section in adopted.items()}
         shown["held"] = held | {"stacks": stacks, "adopted": adopted}
-    return {**definition, **shown}, sorted(secrets.names)
+    if leftovers := definition.get("leftovers"):
+        shown["leftovers"] = [
+            entry | {"definition": entry["definition"] and _redact(entry["definition"], secrets)} for entry in leftovers
+        ]
+    return {**definition, **shown}
 
 
 class _Secrets:

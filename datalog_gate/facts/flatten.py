@@ -255,9 +255,9 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
         files.update(place.file for path in hidden if (place := stack.defined((*path, "default"))))
         names.update(name for _, name in hidden)
         paths.update((stack.id, *path) for path in (*stack.hidden, *hidden))
-    if not paths:
-        return
     built = [resource for batch in batches for resource in batch.built]
+    if not paths and not any(resource.leftover for resource in built):  # these have parameters of older templates
+        return
     veiled: dict[Value, Resource] = {resource.id: resource for resource in built if resource.hides((), True)}
     for relation_name, rows in facts.rows.items():
         if relation := catalogue.relation(relation_name):

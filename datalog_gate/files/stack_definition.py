@@ -35,7 +35,7 @@ class Leftovers:
         """The resources that are left over beside the judged root stack. Errors: InputError."""
         if self.definition is None:
             return [describe_leftover(self.path, key, kind, catalogue) for key, kind in self.resources.items()]
-        tree = self.definition.stack(new.id, catalogue, undeclared=True)
+        [tree] = self.trees(new.id, catalogue)
         built = next((stack.apart for stack in tree.walk() if stack.id == self.path), tree.apart)
         changes = outcomes([tree], [new], catalogue) if self.if_replaced else ()
         replaced = {outcome.of.id for outcome in changes if "replace" in outcome.changes}
@@ -44,6 +44,10 @@ class Leftovers:
             for key, name in self.resources.items()
             if (resource := built.resource(name)) and (resource.id in replaced or not self.if_replaced)
         ]
+
+    def trees(self, name: str, catalogue: Catalogue) -> list[Stack]:
+        """The root stack as the resources were built; none without a definition. Errors: InputError."""
+        return [self.definition.stack(name, catalogue, undeclared=True)] if self.definition else []
 
 
 @dataclass(frozen=True, slots=True)
