@@ -2,7 +2,8 @@
 
 ``python -m bench.server [REQUESTS [sqlite|postgresql|mariadb]]`` sends a mix of requests while rules change, workers
 are replaced, the database is killed and started again, and a worker is killed. It prints what was answered as JSON, and
-exits with 1 if an answer was wrong. ``python -m bench.server times`` prints times of Congress's API.
+exits with 1 if an answer was wrong. ``python -m bench.server times`` prints times of Congress's API, and ``python -m
+bench.server crowd`` those of one worker with and without a crowd of clients that never end their requests.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ import json
 import os
 import random
 import signal
+import socket
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 from uuid import uuid4
 
@@ -372,6 +374,68 @@ def measure_times(folder: Path) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def crowd(port: int) -> Iterator[list[socket.socket]]:
+    """500 clients that send half a head, and 100 that send a body byte by byte, all without an end or a token."""
+    head = b"POST /v2/decisions HTTP/1.1\r\nHost: gate\r\n"
+    lines = [socket.create_connection(("127.0.0.1", port)) for _ in range(600)]
+    ended = Event()
+
+    def drip() -> None:
+        while not ended.wait(0.2):
+            for line in lines[:100]:
+                with suppress(OSError):
+                    line.sendall(b"x")
+
+    for at, line in enumerate(lines):
+        line.sendall(head + b"Content-Length: 100000\r\n\r\n" * (at < 100))
+    dripping = Thread(target=drip)
+    dripping.start()
+    try:
+        yield lines
+    finally:
+        ended.set()
+        dripping.join()
+        for line in lines:
+            line.close()
+
+
+def measure_crowd(folder: Path) -> dict[str, Any]:
+    """Decisions a second and the slowest check of health of one worker: alone, and with a crowd."""
+    (folder / "rules").mkdir()
+    write_rules(folder, LIMITS[0])
+    conf = CONF.format(folder=folder, store=f"sqlite:///{folder}/store").replace("workers = 2", "body_seconds = 60")
+    (folder / "server.conf").write_text(conf)
+    [port] = free_ports(1)
+    with serving(folder, port, "--config", str(folder / "server.conf")):
+        token = (folder / "stdout").read_text().removeprefix("token: ").strip()
+        load = Load(f"http://127.0.0.1:{port}", token, 0)
+
+        def measure() -> dict[str, float]:
+            clients = [Client(load, number) for number in range(4)]
+            checks, done = list[float](), Event()
+
+            def check() -> None:
+                while not done.wait(0.1):
+                    began = time.monotonic()
+                    requests.get(f"{load.url}/healthcheck", timeout=60).raise_for_status()
+                    checks.append(time.monotonic() - began)
+
+            checking, began = Thread(target=check), time.monotonic()
+            checking.start()
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(lambda client: [client.decide() for _ in range(100)], clients))
+            seconds = time.monotonic() - began
+            done.set()
+            checking.join()
+            return {"decisions a second": round(400 / seconds), "slowest check in ms": round(1000 * max(checks))}
+
+        measure()
+        alone = measure()
+        with crowd(port):
+            return {"alone": alone, "with a crowd": measure(), "wrong": load.wrong}
+
+
 def processor_seconds(master: int) -> float:
     """The seconds of a processor that the workers have had."""
     workers = Path(f"/proc/{master}/task/{master}/children").read_text().split()
@@ -381,8 +445,8 @@ def processor_seconds(master: int) -> float:
 
 def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as name:
-        if arguments[:1] == ["times"]:
-            print(json.dumps(measure_times(Path(name)), indent=1))
+        if measure := {"times": measure_times, "crowd": measure_crowd}.get("".join(arguments[:1])):
+            print(json.dumps(measure(Path(name)), indent=1))
             return 0
         total, kind = arguments + ["100000", "sqlite"][len(arguments) :]
         figures = run_load(Path(name), int(total), kind)

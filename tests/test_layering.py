@@ -133,6 +133,7 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
             "pygments",
             "shtab",
             "tqdm",
+            "waitress",
         ],
         "doors.heat": ["heat", "oslo_config"],
         "engine": ["duckdb", "numpy", "psycopg", "pyDatalog", "pyspark", "sqlglot"],

@@ -394,7 +394,6 @@ DEEP = b'{"template": ' + b'{"a": ' * 5000 + b"1" + b"}" * 5001
         ("POST", "/v2/decisions", b'{"template": "\\ud800"}', 400, "malformed_text"),
         ("POST", "/v2/decisions", b'{"template": "a\\u0000"}', 400, "malformed_text"),
         ("POST", "/v2/decisions", b"1" * 5000, 400, "malformed_json"),
-        ("POST", "/v2/decisions", b'{"template": "' + b"x" * 5_000_000, 413, "body_too_large"),
         ("POST", "/v2/decisions", {"template": 5}, 400, "invalid"),
         ("POST", "/v2/decisions", {"template": "resources: ["}, 400, "diagnostics"),
         ("POST", "/v2/decisions", {"template": SHORT, "more": 1}, 400, "invalid"),
@@ -438,7 +437,6 @@ def test_head_answers_as_get_without_the_body(api: Api, path: str) -> None:
     [
         ({"Content_Type": "text/xml"}, 415, "media_type"),
         ({"Content_Encoding": "gzip"}, 415, "media_type"),
-        ({"Content_Length": "99"}, 400, "short_body"),
         ({"Idempotency_Key": "a b"}, 400, "invalid_key"),
         ({"Idempotency_Key": ""}, 400, "invalid_key"),
     ],

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
+from threading import Event, Semaphore
 
 import pytest
 import requests
 
+from bench.server import crowd
 from datalog_gate.store.rule_store import Change, RuleStore
 from datalog_gate.store.tables import stored_rules
 from datalog_gate.store.transaction import Store
@@ -51,6 +55,18 @@ def test_a_slow_body_is_ended_and_others_are_answered_meanwhile(site: Site) -> N
     for thread in slow:
         thread.join()
     assert answers == [(408, "slow_body")] * 20
+
+
+def test_a_crowd_that_never_ends_its_requests_takes_no_thread(tmp_path: Path) -> None:
+    (tmp_path / "server.conf").write_text(f"[datalog_gate_server]\nfolder = {tmp_path}/server\nbody_seconds = 3600\n")
+    [port] = free_ports(1)
+    with serving(tmp_path, port, "--config", str(tmp_path / "server.conf")), crowd(port) as lines:
+        headers = {"X-Auth-Token": (tmp_path / "stdout").read_text().removeprefix("token: ").strip()}
+        url, body = f"http://127.0.0.1:{port}", {"template": template(9)}
+        checks = [requests.get(f"{url}/healthcheck", timeout=PATIENCE).status_code for _ in range(20)]
+        decisions = [requests.post(f"{url}/v2/decisions", json=body, headers=headers, timeout=PATIENCE) for _ in "abc"]
+        assert (checks, [decision.status_code for decision in decisions]) == ([200] * 20, [201] * 3)
+        assert select.select(lines, [], [], 0)[0] == []  # none was ended to make room
 
 
 def test_a_slow_head_is_ended_and_others_are_answered_meanwhile(site: Site) -> None:
@@ -93,7 +109,7 @@ def test_a_line_that_is_no_request_is_refused_and_not_logged(site: Site) -> None
 
 
 def test_a_worker_that_is_killed_is_replaced(site: Site) -> None:
-    children = Path(f"/proc/{site.process.pid}/task/{site.process.pid}/children").read_text().split()
+    children = read_workers(site.process)
     os.kill(int(children[0]), signal.SIGKILL)
     token = site.token("ann")
 
@@ -103,11 +119,63 @@ def test_a_worker_that_is_killed_is_replaced(site: Site) -> None:
 
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        now = Path(f"/proc/{site.process.pid}/task/{site.process.pid}/children").read_text().split()
+        now = read_workers(site.process)
         if len(now) == len(children) and now != children:
             break
         time.sleep(0.05)
     assert [ask() for _ in range(10)] == [200] * 10
+
+
+def read_workers(process: subprocess.Popen[bytes]) -> list[str]:
+    return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+
+def test_requests_that_wait_are_answered_when_workers_are_replaced_and_when_the_server_ends(tmp_path: Path) -> None:
+    options = f"[datalog_gate_server]\nfolder = {tmp_path}/server\nthreads = 1\n"
+    (tmp_path / "server.conf").write_text(options)
+    [port] = free_ports(1)
+    statuses, sent = list[int](), Semaphore(0)
+    with serving(tmp_path, port, "--config", str(tmp_path / "server.conf")) as process:
+        token = (tmp_path / "stdout").read_text().removeprefix("token: ").strip()
+        before, ended = read_workers(process), Event()
+
+        def ask() -> None:
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as line:
+                content = json.dumps({"template": template(9)})
+                head = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\nConnection: close\r\n"
+                head += f"X-Auth-Token: {token}\r\n\r\n"
+                line.sendall(f"POST /v2/decisions HTTP/1.1\r\nHost: gate\r\n{head}{content}".encode())
+                sent.release()
+                statuses.append(int(line.makefile("rb").readline().split()[1]))
+
+        def ask_often() -> None:
+            while not ended.is_set():
+                ask()
+
+        threads = [threading.Thread(target=ask_often) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        sent.acquire()
+        process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + PATIENCE
+        while set(before) & set(read_workers(process)):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        ended.set()
+        for thread in threads:
+            thread.join()
+        while sent.acquire(blocking=False):
+            pass
+        last = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in last:
+            thread.start()
+        for _ in last:
+            sent.acquire()
+        process.terminate()
+        for thread in last:
+            thread.join()
+        assert process.wait(PATIENCE) == 0
+    assert set(statuses) == {201}
 
 
 def health(site: Site) -> set[int]:

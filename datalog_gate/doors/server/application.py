@@ -104,10 +104,9 @@ class _Responder:
         environ: Environ = req.env
         environ["datalog_gate.operation"] = self._endpoint.name
         client = self._identify(environ)
-        options = self._server.options
         body = None
         if self._endpoint.method not in ("GET", "DELETE"):
-            body = read_json(environ, options.body_limit, options.body_seconds)
+            body = read_json(environ)
         if self._body:
             _check(self._body, body, "the body")
         elif body is not None:

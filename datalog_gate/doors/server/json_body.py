@@ -1,14 +1,10 @@
-"""Read JSON bodies within limits of size, time and depth."""
+"""Read JSON bodies within limits of depth and number."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-import socket
-import time
-from contextlib import suppress
-from threading import Timer
 from typing import Any
 
 from datalog_gate.base.diagnostics import printable, shorten
@@ -18,13 +14,12 @@ DEPTH = 200
 """The maximum nesting of lists and objects."""
 PARTS = 500_000
 """The maximum number of members and items of a body, which takes seconds to check."""
-CHUNK = 64 * 1024
 _ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
-def read_json(environ: dict[str, Any], limit: int, seconds: float) -> Any:
+def read_json(environ: dict[str, Any]) -> Any:
     """Read the body of a request as JSON; None if there is none. Errors: ApiError."""
-    content = read_body(environ, limit, seconds)
+    content = read_body(environ)
     if not content:
         return None
     if encoding := environ.get("HTTP_CONTENT_ENCODING"):
@@ -47,56 +42,10 @@ def read_json(environ: dict[str, Any], limit: int, seconds: float) -> Any:
     return data
 
 
-def read_body(environ: dict[str, Any], limit: int, seconds: float) -> bytes:
-    """Read the bytes of a body. Errors: ApiError."""
-    stream, length = environ["wsgi.input"], _read_length(environ)
-    if length is None and not environ.get("wsgi.input_terminated"):
-        return b""
-    if length is not None and length > limit:
-        raise _too_large(limit)
-    end = time.monotonic() + seconds
-    line = environ.get("gunicorn.socket")
-    timer = Timer(seconds, _stop_reading, (line,)) if line and length != 0 else None
-    if timer:
-        timer.daemon = True
-        timer.start()
-    parts, wanted, cut = list[bytes](), limit + 1 if length is None else length, False
-    try:
-        while wanted and (part := stream.read(min(wanted, CHUNK))):
-            parts.append(part)
-            wanted -= len(part)
-    except OSError:
-        cut = True  # the connection was closed, for example because it was too slow
-    except Exception as error:  # noqa: BLE001 - gunicorn's errors for chunks share no class with others
-        raise ApiError(400, "malformed_body", f"the body can't be read: {error}") from None
-    finally:
-        if timer:
-            timer.cancel()
-    if length is None and not wanted:
-        raise _too_large(limit)
-    if cut or (length is not None and wanted):
-        if time.monotonic() >= end:
-            raise ApiError(408, "slow_body", f"the body did not arrive in {seconds:g} seconds")
-        raise ApiError(400, "short_body", "the body is shorter than its Content-Length")
-    return b"".join(parts)
-
-
-def _read_length(environ: dict[str, Any]) -> int | None:
-    text = environ.get("CONTENT_LENGTH")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal()):
-        raise ApiError(400, "content_length", "Content-Length is not a number")
-    return int(text)
-
-
-def _stop_reading(line: Any) -> None:
-    with suppress(OSError):  # the request may end at the same moment
-        line.shutdown(socket.SHUT_RD)
-
-
-def _too_large(limit: int) -> ApiError:
-    return ApiError(413, "body_too_large", f"the body has more than {limit} bytes")
+def read_body(environ: dict[str, Any]) -> bytes:
+    """The bytes of a body, which has arrived."""
+    content: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    return content
 
 
 def _too_deep() -> ApiError:

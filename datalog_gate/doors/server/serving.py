@@ -1,36 +1,28 @@
-"""Runs the server: its configuration, its token, its log, and gunicorn.
+"""Runs the server: its configuration, its token, its log, and its processes.
 
-The master process loads everything and forks the workers, so that errors are reported once, and memory is shared. TERM
-and INT let requests finish, HUP replaces the workers, and a worker that dies is replaced. TLS is left to a proxy.
+The master process of gunicorn loads everything and forks the workers, so that errors are reported once, and memory is
+shared. TERM lets requests finish, HUP replaces the workers, and a worker that dies is replaced. TLS is left to a proxy.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import secrets
 import socket
 import sys
-import time
-from contextlib import suppress
-from http import HTTPStatus
 from pathlib import Path
-from threading import Thread
 from typing import Any
-from uuid import uuid4
 
 from gunicorn import glogging
 from gunicorn.app.base import BaseApplication
-from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
-from gunicorn.workers.gthread import ThreadWorker
 from oslo_config import cfg
 from oslo_log import log
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.server.access import WSGI
-from datalog_gate.doors.server.application import create_app, format_error, trust_keystone, trust_token
-from datalog_gate.doors.server.endpoint import ApiError
+from datalog_gate.doors.server.application import create_app, trust_keystone, trust_token
+from datalog_gate.doors.server.http_worker import HttpWorker, Limits
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.server_options import GROUP, find_folder, register
 from datalog_gate.files.templates import unreadable
@@ -38,8 +30,14 @@ from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-QUIET = ("keystonemiddleware=WARNING", "keystoneauth=WARNING", "urllib3=WARNING", "oslo_policy=WARNING")
-"""The log levels of libraries: the first two would log headers."""
+QUIET = (
+    "keystonemiddleware=WARNING",
+    "keystoneauth=WARNING",
+    "urllib3=WARNING",
+    "oslo_policy=WARNING",
+    "waitress.queue=ERROR",
+)
+"""The log levels of libraries: the first two would log headers, the last one each request that waits."""
 
 
 def serve(config: Path | None, host: str, port: int) -> int:
@@ -111,78 +109,17 @@ def read_token(folder: Path) -> str:
 
 def _configure(options: Any, host: str, port: int) -> dict[str, object]:
     """The settings of gunicorn."""
-    _HttpWorker.patience = options.body_seconds
+    HttpWorker.limits = Limits(options.threads, options.body_limit, options.body_seconds)
     return {
         "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         "workers": options.workers,
-        "threads": options.threads,
-        "worker_class": _HttpWorker,
+        "worker_class": HttpWorker,
         "graceful_timeout": options.stop_seconds,
         "timeout": 120,
-        "keepalive": 5,
-        "limit_request_line": 8190,
-        "limit_request_fields": 100,
         "proc_name": "datalog-gate",
         "logger_class": _Logger,
         "control_socket_disable": True,
     }
-
-
-class _HttpWorker(ThreadWorker):  # type: ignore[misc, unused-ignore]
-    """Refuses requests that are not HTTP, and slow ones, in the server's format. It does not log their text, which may
-    contain a token."""
-
-    patience = 10.0
-    """Seconds in which the head of a request must arrive."""
-
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._heads: dict[Any, float] = {}
-
-    def handle(self, conn: Any) -> Any:
-        self._heads[conn] = time.monotonic() + self.patience
-        try:
-            return super().handle(conn)
-        finally:
-            self._heads.pop(conn, None)
-
-    def handle_request(self, request: Any, conn: Any) -> Any:
-        self._heads.pop(conn, None)
-        return super().handle_request(request, conn)
-
-    def notify(self) -> None:
-        """Called by the main thread every second: close connections whose head does not arrive, since each holds a
-        thread."""
-        super().notify()
-        for conn, end in tuple(self._heads.items()):
-            if conn.initialized and end < time.monotonic() and self._heads.pop(conn, None):
-                message = f"the head of the request did not arrive in {self.patience:g} seconds"
-                _refuse(conn.sock, conn.client, ApiError(408, "slow_request", message), "no end")
-                with suppress(OSError):
-                    conn.sock.shutdown(socket.SHUT_RD)
-
-    def handle_error(self, _request: Any, client: Any, address: Any, error: BaseException) -> None:
-        status = 400 if isinstance(error, ParseException) else 500
-        for kind, other in ((LimitRequestLine, 414), (LimitRequestHeaders, 431)):
-            status = other if isinstance(error, kind) else status
-        refusal = ApiError(status, "malformed_request", "this can't be read as HTTP")
-        if status == 500:
-            refusal = ApiError(status, "failure", f"the server failed ({type(error).__name__})")
-        _refuse(client, address, refusal, type(error).__name__)
-
-
-def _refuse(client: Any, address: Any, refusal: ApiError, problem: str) -> None:
-    """Answer and log a refusal before there is a request. Never waits for the client."""
-    where, status, identity = address[0] if address else "a socket", refusal.status, f"req-{uuid4()}"
-    record = ("%s: a request of %s is refused: %s (%s)", identity, where, status, problem)
-    thread = Thread(target=LOG.warning, args=record)  # oslo.log would add the text of the error to the record
-    thread.start()
-    thread.join()
-    body = json.dumps(format_error("", refusal, identity)).encode()
-    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-    head += f"X-Openstack-Request-Id: {identity}\r\nContent-Length: {len(body)}\r\n\r\n"
-    with suppress(OSError):
-        client.send(head.encode() + body, socket.MSG_DONTWAIT)
 
 
 class _Logger(glogging.Logger):  # type: ignore[misc]

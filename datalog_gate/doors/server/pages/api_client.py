@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from datalog_gate.doors.server.access import WSGI, Environ
 
-OWN = ("PATH_INFO", "QUERY_STRING", "REQUEST_METHOD", "CONTENT_LENGTH", "CONTENT_TYPE", "gunicorn.socket")
+OWN = ("PATH_INFO", "QUERY_STRING", "REQUEST_METHOD", "CONTENT_LENGTH", "CONTENT_TYPE")
 """The parts of a request to a page that are not passed on to the API."""
 
 

@@ -47,7 +47,7 @@ class _Page:
             self._answer(req, resp, path, {})
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-        form = read_form(req, self._server)
+        form = read_form(req)
         if form.pop("form_key", "") != req.env.get("datalog_gate.form_key") or not is_same_site(req):
             problem = RefusedRequestError(403, {"detail": "Go back and load it again."})
             _send(resp, 403, _render(req, "problem.html", "The form does not belong to this session", problem=problem))
@@ -128,11 +128,11 @@ def _send(resp: falcon.Response, status: int, text: str) -> None:
         resp.set_header(name, value)
 
 
-def read_form(req: falcon.Request, server: PolicyServer) -> dict[str, str]:
+def read_form(req: falcon.Request) -> dict[str, str]:
     """The fields of a form. Errors: ApiError."""
     if (req.content_type or "").partition(";")[0].strip().lower() != FORM:
         raise ApiError(415, "media_type", f"send {FORM}")
-    content = read_body(req.env, server.options.body_limit, server.options.body_seconds)
+    content = read_body(req.env)
     try:
         pairs = parse_qsl(content.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
     except ValueError as error:
@@ -162,7 +162,7 @@ class _SignIn:
         self._show(req, resp, 200, "")
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        form = read_form(req, self._server)
+        form = read_form(req)
         if not is_same_site(req):
             raise ApiError(403, "forbidden", "the form comes from another site")
         token, problem = form.get("token", "").strip(), ""
