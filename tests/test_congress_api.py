@@ -422,6 +422,7 @@ def test_a_change_that_others_always_overtake_is_refused_and_may_be_sent_again(f
 def test_a_generation_that_can_not_be_loaded_leaves_the_one_before_and_turns_health_red(flavors: Api) -> None:
     ask(flavors, "POST", "/v1/policies/flavors/rules", {"rule": BAD}, status=201)
     live, store = flavors.server.live, flavors.server.live.store
+    live.state()
     broken = record("p(x) :- nova:servers(idd=x)")
     number = store.change(store.numbers()[0], Change("eva", "add rule", "flavors", added=((stored_rules, broken),)))
     assert live.state(fresh=True).stored.number == number - 1

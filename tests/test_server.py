@@ -38,7 +38,6 @@ from datalog_gate.scan.log_feed import LogFeed
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.services.approval import Approvals
-from datalog_gate.store.api_records import PENDING, Write
 from tests.fake_heat import Client, FakeHeat
 from tests.ledger import request
 from tests.test_scan import ListFeed
@@ -348,17 +347,6 @@ def test_a_request_with_a_known_key_is_answered_and_not_done_again(api: Api) -> 
     wrong = [api.ask("POST", "/v2/waivers", {**entry, "policy": "no"}, Idempotency_Key="k2") for _ in range(2)]
     told, repeated = ({**answer.json["errors"][0], "request_id": ""} for answer in wrong)
     assert (told, told["diagnostics"][0]["code"]) == (repeated, "bad-waiver")
-
-
-def test_an_unanswered_write_may_be_repeated_after_a_while(api: Api) -> None:
-    records = api.server.records
-    now = [1000.0]
-    records._clock = lambda: now[0]
-    write = Write("o", "/p", "u", "p", "r", "d", "k")
-    assert records.begin(write)[1] is None
-    assert (records.begin(write)[1] or {})["status"] == 0
-    now[0] += PENDING
-    assert records.begin(write)[1] is None
 
 
 def test_an_answer_that_did_not_change_is_not_sent_again(api: Api) -> None:

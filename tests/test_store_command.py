@@ -191,7 +191,7 @@ def test_tables_of_the_server_are_exported_and_imported(tmp_path: Path) -> None:
         records = ApiRecords(f"sqlite:///{store.name.partition('///')[2]}", 90, clock=lambda: NOW)
         add_waiver(store, {"policy": who, "project": "p"}, who, NOW)
         records.add_decision({"id": "d", "outcome": "deny", "action": "create"}, **dict.fromkeys(VALUES, who))
-        records.begin(Write("waiver:create", "/v2/waivers", who, "p", "r", "d", who))
+        records.write(Write("waiver:create", "/v2/waivers", who, "p", "r", "d", who), lambda: (201, {}))
     added = {"id": "i", "name": "n", "kind": "z3", "abbreviation": "n", "description": "é", "author": "ann"}
     rules = RuleStore(here, clock=lambda: NOW)
     rules.change(0, Change("ann", "add policy", "n", (added,), ((rule_policies, added),)))

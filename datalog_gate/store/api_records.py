@@ -1,7 +1,7 @@
 """Decisions of the server, and its write requests.
 
-A write is recorded before it is done, under the client's key or a generated one. So there is a record of every write,
-and a repeated request gets the stored answer and is not done again.
+A write, its record and its answer are one transaction, under the client's key or a generated one. So there is a record
+of every write, and a repeated request gets the stored answer and is not done again, whatever died in between.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from datalog_gate.store.transaction import Store
 WAIT = 5.0
 """Seconds that a transaction waits for locks."""
 DAY = 86400.0
-PENDING = 60.0
-"""Seconds after which an unanswered write may be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +58,30 @@ class ApiRecords:
         """Read the store."""
         self.store.run(None, lambda rows: rows.execute(select(api_writes.c.key).limit(1)).first())
 
-    def begin(self, write: Write) -> tuple[str, Mapping[str, Any] | None]:
-        """Record the start of a write. Return the key of its row, and the row if it was started before; without a
-        `status` it is still running."""
+    def find(self, write: Write) -> Mapping[str, Any] | None:
+        """The row of a write that was answered before."""
+        return self.store.run(None, lambda rows: _find(rows, write.row_key))
+
+    def write(self, write: Write, work: Callable[[], tuple[int, object]]) -> Mapping[str, Any] | None:
+        """Do a write: its effect, its record and its answer are one transaction. `work` does it and returns the status
+        and the answer; it may run several times. Returns the row if the write was answered before, and then does
+        nothing. With the same key only one runs at a time."""
         key, now = write.row_key, self._clock()
 
-        def work(rows: Connection) -> Mapping[str, Any] | None:
-            known = rows.execute(select(api_writes).where(api_writes.c.key == key)).mappings().first()
-            if known is None:
-                names = "operation", "path", "user", "project", "request_id", "digest"
-                values = {name: getattr(write, name) for name in names}
-                new = api_writes.insert().values(key=key, at=now, until=now + PENDING, status=0, answer=None, **values)
-                rows.execute(new)
-                return None
-            if known["status"] or known["until"] > now or known["digest"] != write.digest:
-                return dict(known)
-            same = api_writes.c.key == key, api_writes.c.until == known["until"]
-            taken = rows.execute(api_writes.update().where(*same).values(until=now + PENDING))
-            return None if taken.rowcount else dict(known)
+        def work_once(rows: Connection) -> Mapping[str, Any] | None:
+            if known := _find(rows, key):
+                return known
+            names = "operation", "path", "user", "project", "request_id", "digest"
+            values = {name: getattr(write, name) for name in names}
+            rows.execute(api_writes.delete().where(api_writes.c.key == key))  # without an answer, by an older package
+            rows.execute(api_writes.insert().values(key=key, at=now, until=0.0, status=0, answer=None, **values))
+            status, answer = work()
+            rows.execute(api_writes.update().where(api_writes.c.key == key).values(status=status, answer=answer))
+            return None
 
-        return key, self.store.run(None, work)
-
-    def finish(self, key: str, status: int, answer: object) -> None:
-        """Record the answer; status 0 permits another attempt."""
-        values = {"status": status, "answer": answer, "until": 0.0}
-        self.store.run(
-            None, lambda rows: rows.execute(api_writes.update().where(api_writes.c.key == key).values(**values))
-        )
+        known = self.store.run_together(work_once)
         self._clean()
+        return known
 
     def writes(self, projects: Collection[str] | None, before: float | None, limit: int) -> list[dict[str, Any]]:
         """The newest writes before a time, of some projects, or of all with None."""
@@ -141,3 +135,9 @@ class ApiRecords:
                 rows.execute(table.delete().where(table.c.at < now - self._seconds))
 
         self.store.run(None, work)
+
+
+def _find(rows: Connection, key: str) -> Mapping[str, Any] | None:
+    query = select(api_writes).where(api_writes.c.key == key, api_writes.c.status != 0)
+    row = rows.execute(query).mappings().first()
+    return dict(row) if row else None

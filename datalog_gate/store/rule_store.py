@@ -65,17 +65,6 @@ class StoredPolicies:
     rules: tuple[Record, ...]
     sources: tuple[Record, ...]
 
-    def after(self, change: Change, number: int) -> StoredPolicies:
-        """The generation after a change."""
-        lists = {rule_policies: self.policies, stored_rules: self.rules, data_sources: self.sources}
-        for table, key in change.removed:
-            if table in lists:
-                kept = (row for row in lists[table] if any(row[name] != value for name, value in key.items()))
-                lists[table] = tuple(kept)
-        for table, values in change.added:
-            lists[table] = (*lists[table], {**values, "position": number})
-        return StoredPolicies(number, lists[rule_policies], lists[stored_rules], lists[data_sources])
-
 
 class RuleStore:
     """The rules of a store. Errors of all methods: those of the store."""

@@ -183,7 +183,7 @@ api_writes = _table(
     _filled("status", Integer),
     _filled("answer", Json),
 )
-"""The write requests to the server; see `api_records`. One without a status is running `until` then."""
+"""The write requests to the server; see `api_records`. `until` is 0: only older packages use it."""
 
 api_decisions = _table(
     "api_decisions",

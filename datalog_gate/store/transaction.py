@@ -15,6 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
 from functools import wraps
 from itertools import count
 from pathlib import Path
@@ -50,6 +51,8 @@ IDLE = 60
 CONFLICTS = ("40001", "40P01", "55P03", 1020, 1205, 1213)
 """The error codes of PostgreSQL and MariaDB for a conflict with another transaction."""
 UPGRADE = "run `datalog-gate store upgrade`"
+_OUTER: ContextVar[Connection | None] = ContextVar("outer", default=None)
+"""The transaction of `run_together` in this thread."""
 
 
 class StoreError(GateError):
@@ -115,7 +118,21 @@ class Store:
                 self._check(rows)  # the tables were upgraded meanwhile
             return work(rows)
 
-        return self._run(locked)
+        outer = _OUTER.get()
+        return locked(outer) if outer is not None and outer.engine.url == self.engine.url else self._run(locked)
+
+    def run_together(self, work: Callable[[Connection], Result]) -> Result:
+        """As `run` without a lock, but what this thread runs in the same database meanwhile, by any `Store`, is part
+        of the transaction. Errors in it are not those of its store, so that they end the whole."""
+
+        def joined(rows: Connection) -> Result:
+            token = _OUTER.set(rows)
+            try:
+                return work(rows)
+            finally:
+                _OUTER.reset(token)
+
+        return self.run(None, joined)
 
     def revision(self) -> str | None:
         """The revision of the tables; None if there are none."""

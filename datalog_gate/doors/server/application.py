@@ -41,8 +41,6 @@ from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
 KEY = re.compile(r"[!-~]{1,255}")
-AT_WORK = "the request with this Idempotency-Key is still running"
-"""The message of a 409, whose code Congress's format does not show."""
 REPEATED = ("code", "message", "suggestion", "diagnostics", "data")
 """The members of an error that are stored for repeated requests."""
 MOST_WRITTEN = 512 * 1024
@@ -161,7 +159,7 @@ class _Responder:
             raise ApiError(412, "changed", "it has changed since it had that ETag", "read it again")
 
     def _write(self, call: ApiCall, key: str | None, tags: Sequence[str] | None) -> Reply:
-        """Record a write, do it, and record its answer. A repeated write gets the stored answer."""
+        """Do a write once, and store its answer. A repeated write gets the stored answer."""
         if key is not None and not KEY.fullmatch(key):
             raise ApiError(400, "invalid_key", "Idempotency-Key must have 1 to 255 characters of ASCII, without spaces")
         digest = hashlib.sha256(json.dumps([call.query, call.body], sort_keys=True).encode()).hexdigest()
@@ -174,26 +172,46 @@ class _Responder:
             digest=digest,
             key=key or "",
         )
-        records = self._server.records
-        row, known = records.begin(write)
+        records, outcomes = self._server.records, list[Reply | Exception]()
+
+        def work() -> tuple[int, object]:
+            outcomes.append(self._try(call, tags))
+            return _to_record(outcomes[-1])
+
+        if self._endpoint.writes:
+            known = records.write(write, work)
+        elif (known := records.find(write)) is None:
+            record = work()  # it changes nothing that must be undone, and may take long
+            known = records.write(write, lambda: record)
         if known:
             return _repeat(known, digest)
-        status, answer = 0, dict[str, Any]()
+        outcome = outcomes[-1]
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome.after:
+            outcome.after()
+        return outcome
+
+    def _try(self, call: ApiCall, tags: Sequence[str] | None) -> Reply | Exception:
+        """The reply, or the refusal, which is an answer too. Errors: what may succeed when it is repeated."""
         try:
             if tags is not None:
                 self._check_tag(call, tags)
-            reply = self._endpoint.handler(call)
-            status, answer = reply.status, {"body": reply.body, "headers": dict(reply.headers)}
+            return self._endpoint.handler(call)
         except (ApiError, DiagnosticsError, UsageError, EngineError) as error:
-            refusal = _to_api_error(error)
-            status = refusal.status if refusal.status < 500 else 0
-            answer = {name: getattr(refusal, name) for name in REPEATED}
-            raise
-        finally:
-            if len(json.dumps(answer)) > MOST_WRITTEN:
-                answer = {}
-            records.finish(row, status, answer if status else None)
-        return reply
+            if _to_api_error(error).status >= 500:
+                raise
+            return error
+
+
+def _to_record(outcome: Reply | Exception) -> tuple[int, object]:
+    """The status and the answer that are stored for repeated requests."""
+    if isinstance(outcome, Reply):
+        status, answer = outcome.status, {"body": outcome.body, "headers": dict(outcome.headers)}
+    else:
+        refusal = _to_api_error(outcome)
+        status, answer = refusal.status, {name: getattr(refusal, name) for name in REPEATED}
+    return status, answer if len(json.dumps(answer)) <= MOST_WRITTEN else {}
 
 
 def identify(conf: Any, server: PolicyServer, environ: Environ) -> Client:
@@ -209,8 +227,6 @@ def _repeat(known: Mapping[str, Any], digest: str) -> Reply:
     if known["digest"] != digest:
         raise ApiError(422, "key_reused", "the Idempotency-Key was used for a request with another body")
     answer = known["answer"]
-    if not known["status"]:
-        raise ApiError(409, "at_work", AT_WORK, "ask again later")
     if not answer:
         raise ApiError(
             409,

@@ -64,9 +64,12 @@ def _answer(call: ApiCall) -> Reply:
         request = _open(call.server).say(request.name, verdict, who, why, now)
     except ApprovalError as error:
         raise ApiError(409, "conflict", str(error)) from None
-    if problem := tell_verdict(read_approval_settings(call.server.point.settings), verdict, request):
-        LOG.warning("the webhook was not notified of %s: %s", request.name, problem)
-    return Reply(request.to_json())
+
+    def notify() -> None:
+        if problem := tell_verdict(read_approval_settings(call.server.point.settings), verdict, request):
+            LOG.warning("the webhook was not notified of %s: %s", request.name, problem)
+
+    return Reply(request.to_json(), after=notify)
 
 
 def _find(call: ApiCall) -> ApprovalRequest:

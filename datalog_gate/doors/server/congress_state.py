@@ -6,7 +6,8 @@ import json
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, TypeVar
@@ -113,7 +114,7 @@ class LivePolicies:
         state = self._state
         if state is not None and not fresh and now - self._looked < LOOK:
             return state
-        with self._loading:
+        with self._take_turn(wait=not fresh):
             number, self._seen_rows = self.store.numbers()
             files = self._point.current().ruleset.rules.files
             state = self._state
@@ -132,6 +133,16 @@ class LivePolicies:
             self._looked = now
         return state
 
+    @contextmanager
+    def _take_turn(self, wait: bool) -> Iterator[None]:
+        """Load after others have. A change does not wait for them, who may wait for its transaction."""
+        taken = self._loading.acquire(blocking=wait)
+        try:
+            yield
+        finally:
+            if taken:
+                self._loading.release()
+
     def _refusal(self) -> ApiError:
         return ApiError(503, "rules", f"the stored rules can't be loaded: {self.problem}")
 
@@ -142,19 +153,15 @@ class LivePolicies:
             state = self.state(fresh=True)
             if self.problem:
                 raise self._refusal()
-            change, index, answer = work(state)
+            change, _, answer = work(state)
             try:
-                number = self.store.change(state.stored.number, change)
+                self.store.change(state.stored.number, change)
             except StaleError:
                 if attempt == MOST_TRIES - 1:
                     raise
                 time.sleep(random.uniform(0, 0.005 * 2**attempt))
                 continue
-            with self._loading:
-                if self._state is state:
-                    stored = state.stored.after(change, number)
-                    modules = state.modules if stored.sources == state.stored.sources else _modules(state.files, stored)
-                    self._state = replace(state, stored=stored, index=index, modules=modules)
+            self._looked = float("-inf")  # the next request reads it, once it is committed
             return answer
         raise AssertionError
 

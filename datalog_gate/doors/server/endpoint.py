@@ -49,6 +49,8 @@ class Reply:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     media_type: str = "application/json"
+    after: Callable[[], None] | None = None
+    """What follows the effect, outside its transaction: a write may be tried several times."""
 
 
 @dataclass(frozen=True, slots=True)
