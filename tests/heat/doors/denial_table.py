@@ -7,7 +7,6 @@ owner would over HTTP.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from functools import partial
 
 import requests
 
-from tests.heat.doors.rig import Heat
+from tests.heat.doors.rig import Heat, wait
 from tests.heat.doors.templates import CLEAN, LONG, string, template
 
 PAGE = """# What each door answers to a denied operation
@@ -47,13 +46,12 @@ class Operation:
     template: object = None
 
 
-def _begun(heat: Heat, stack: str, ask: Callable[[], requests.Response], patience: float = 10.0) -> requests.Response:
+def _begun(heat: Heat, stack: str, ask: Callable[[], requests.Response]) -> requests.Response:
     """Send a request about a stack. Heat answers some before it begins: wait until the stack has another status."""
     before = heat.stack(stack).get("stack_status")
     answer = ask()
-    end = time.monotonic() + patience
-    while before and answer.ok and heat.stack(stack).get("stack_status") == before and time.monotonic() < end:
-        time.sleep(0.1)
+    if before and answer.ok:
+        wait(lambda: heat.stack(stack).get("stack_status") != before, lambda: f"{stack} stays {before}\n{heat.log()}")
     return answer
 
 
@@ -136,8 +134,8 @@ def _outcome(heat: Heat, title: str, operation: Operation) -> str:
     if operation.template is not None:
         assert heat.create(operation.template, name)[1].status_code == 201
         heat.ended(name)
-    patience = 0.0 if "preview" in title else 10.0
-    answer = _begun(heat, name, lambda: operation.ask(heat, name), patience)
+    ask = partial(operation.ask, heat, name)
+    answer = ask() if "preview" in title else _begun(heat, name, ask)
     status, why = heat.settled(name)
     places = {"`answer`": answer.text, "`status_reason`": why}
     where = next((place for place, text in places.items() if any(mark in text for mark in MARKS)), "nowhere")
