@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from datalog_gate.services.approval import Approvals
 from datalog_gate.services.journal import Journal
+from datalog_gate.store.tables import approval_requests
 from tests.commands import run
 from tests.heat.doors.grant_heat import APPROVAL_RULES, grant, value
 from tests.heat.doors.rig import Heat, running, wait
@@ -41,6 +43,7 @@ class Desk:
     def __init__(self, heat: Heat, folder: Path) -> None:
         self.heat, self.folder = heat, folder
         self.file = Approvals(str(folder / "approvals"))
+        self._polled = set[Any]()
 
     def awaiting(self) -> list[str]:
         """The names of what awaits an answer."""
@@ -68,6 +71,12 @@ class Desk:
         """The status of each of the stacks."""
         listed = self.heat.ask("GET", "stacks").json()["stacks"]
         return [stack["stack_status"] for stack in listed if stack["stack_name"] in names]
+
+    def polls(self) -> int:
+        """How often the only grant that waits was seen to ask again."""
+        polled = self.file.store.run(None, lambda rows: rows.execute(select(approval_requests.c.polled)).scalar())
+        self._polled.add(polled)
+        return len(self._polled)
 
     def claim_count(self) -> int:
         """How many claims are not over."""
@@ -138,7 +147,7 @@ def test_a_grant_that_waits_shows_its_number_and_who_may_approve(make_desk: Call
     desk = make_desk(SOME, 600, ask="the cloud team")
     name, _ = desk.heat.create(template(g=waiting(), s=string()))
     wait(lambda: desk.shown(name)[1] == "awaiting approval A-1 of the cloud team")
-    time.sleep(3)  # asks again several times
+    wait(lambda: desk.polls() > 3)
     began = [("CREATE_IN_PROGRESS", "state changed"), ("CREATE_IN_PROGRESS", "awaiting approval A-1 of the cloud team")]
     assert (desk.shown(name)[0], desk.events(name)) == ("CREATE_IN_PROGRESS", began)
     desk.approve(["A-1"])
