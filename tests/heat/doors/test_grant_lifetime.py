@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from datalog_gate.services.reconcile import reconcile
@@ -97,12 +97,13 @@ def test_an_adopted_stack_is_refused_as_any_other(here: GrantHeat) -> None:
 
 
 def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later(here: GrantHeat) -> None:
-    soon = (datetime.now(UTC) + timedelta(seconds=8)).isoformat()
-    name = here.created(template(g=grant("trial", expires=soon), s=string()))
+    past = "2026-01-01T00:00:00+00:00"
+    name = here.created(template(g=grant("trial"), s=string()))
     [old] = here.claims()
+    here.journal.expire(old.uuid, datetime.fromisoformat(past).timestamp())
     wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and not here.holdings()))
-    status, why = here.updated(name, template(g=grant("trial", expires=soon), s=string(9)))
-    assert (status, f"/g does not unlock trial: expired {soon}" in why) == ("UPDATE_FAILED", True)
+    status, why = here.updated(name, template(g=grant("trial", expires=past), s=string(9)))
+    assert (status, f"/g does not unlock trial: expired {past}" in why) == ("UPDATE_FAILED", True)
     assert here.updated(name, template(g=grant("trial", expires="2100-01-01"), s=string()))[0] == "UPDATE_COMPLETE"
     [new] = here.claims()
     assert (new.state, new.uuid != old.uuid, new.expires) == ("reserved", True, 4102444800.0)
