@@ -372,7 +372,7 @@ def test_the_log_has_the_decisions_and_the_rules_of_each_host(folder: Path) -> N
 
 def test_each_running_process_of_this_host_is_listed_with_its_rules(folder: Path) -> None:
     well = run_doctor(folder)
-    own, parent = os.getpid(), os.getppid()
+    own, parent = 1, os.getppid()  # the doctor itself is no service
 
     def loaded(process: int, rules: str, began: int | None = None) -> str:
         began = read_began(process) if began is None else began
@@ -380,7 +380,7 @@ def test_each_running_process_of_this_host_is_listed_with_its_rules(folder: Path
         return event("loaded", host, process=process, program="heat-api", began=began, rules=rules * 16)
 
     (folder / "log").touch(0o640)
-    older = loaded(1, "f00d", began=-2)
+    older = loaded(2, "f00d", began=-2)
     (folder / "log").write_text("\n".join([older, loaded(own, "cafe"), loaded(parent, "cafe")]))
     has = "heat-api {} on this host has had {} in force since 2027-03-01T10:00:00+00:00"
     lines = [line for line in run_doctor(folder) if line not in well and "on this host" in line]

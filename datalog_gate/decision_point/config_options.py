@@ -18,7 +18,7 @@ from datalog_gate.files.rules import GROUP as PACKS
 from datalog_gate.plugins.plugin_settings import check_path, check_store
 
 
-class Place(types.String):
+class PathType(types.String):
     """The type of an option that names a file or folder. It is absolute, or one of the `words`."""
 
     def __init__(self, words: Collection[str] = (), check: Callable[[str], str] = check_path) -> None:
@@ -36,10 +36,10 @@ def _check_rules(text: str) -> str:
 
 
 PLACES: dict[str, types.ConfigType] = {
-    "path": Place(),
-    "path or store": Place(["store"]),
-    "rules": Place(check=_check_rules),
-    "database": Place(check=check_store),
+    "path": PathType(),
+    "path or store": PathType(["store"]),
+    "rules": PathType(check=_check_rules),
+    "database": PathType(check=check_store),
 }
 """The types of options that name files, by what else they may be."""
 KINDS: dict[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""The guard of all calls to plugins and services: a deadline, and a circuit breaker for failing servers."""
+"""A guard of calls to plugins: a deadline and a circuit breaker."""
 
 from __future__ import annotations
 

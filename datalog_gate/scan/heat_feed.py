@@ -33,6 +33,7 @@ RIGHTS = {
     "environment": "stacks:environment",
     "files": "stacks:files",
     "resources": "resource:index",
+    "events": "events:index",
     "metadata": "resource:metadata",
 }
 """The permission that Heat requires, by the end of a path."""
@@ -49,8 +50,13 @@ class _Listed:
     name: str
     project: str
     updated: str
-    busy: bool
+    status: str
     digest: str
+
+    @property
+    def busy(self) -> bool:
+        """Whether Heat is working on it."""
+        return self.status.endswith("IN_PROGRESS")
 
 
 class HeatFeed:
@@ -120,7 +126,7 @@ class HeatFeed:
             return json_object(self._persist(lambda: self._api.get(HEAT, f"{project}{path}")))
 
         try:
-            definition, live = read_heat_stack(get, stack.name, stack.id, stack.name, as_built=True)
+            definition, live = read_heat_stack(get, stack.name, stack.id, stack.name, stack.status, as_built=True)
         except ForbiddenError as error:
             right = RIGHTS.get(str(error).partition("?")[0].rpartition("/")[2], "")
             return Unread(stack.id, f"{error}{f': it requires the right {right}' if right else ''}; {HELP}")
@@ -190,7 +196,7 @@ def _listed(row: Mapping[str, Any], project: str) -> _Listed:
         name=str(row["stack_name"]),
         project=str(row.get("project") or project),
         updated=updated,
-        busy=status.endswith("IN_PROGRESS"),
+        status=status,
         digest=sha256(listed.encode()).hexdigest(),
     )
 

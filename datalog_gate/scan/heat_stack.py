@@ -9,12 +9,16 @@ from urllib.parse import quote, unquote
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId
-from datalog_gate.files.stack_definition import StackDefinition, remove_masked
+from datalog_gate.files.stack_definition import Leftovers, StackDefinition, remove_masked
 from datalog_gate.stack.model import Live
 from datalog_gate.template.held import HeldStack, HeldStacks
 
 MAX_DEPTH = 5
 """Heat's default depth of nested stacks (heat/common/config.py, max_nested_stack_depth)."""
+CLEAN = ("UPDATE_COMPLETE", "RESTORE_COMPLETE", "ROLLBACK_COMPLETE")
+"""The states of a stack after an update that deleted what the template does not have."""
+SECTIONS = ("resources", "Resources")
+"""The section of resources, in templates of HOT and of CloudFormation."""
 FACADES = ("resource_facade", "Fn::ResourceFacade")
 """The functions by which a nested template reads the metadata of its parent resource."""
 Get = Callable[[str], dict[str, Any]]
@@ -22,22 +26,71 @@ Get = Callable[[str], dict[str, Any]]
 
 
 def read_heat_stack(
-    get: Get, name: str, stack_id: str, root: str, as_built: bool = False
+    get: Get, name: str, stack_id: str, root: str, status: str, as_built: bool = False
 ) -> tuple[StackDefinition, tuple[Live, ...]]:
     """Read the definition of a stack, and its resources in Heat, with the root id `root`. Masked values are unknown.
     With `as_built` nested stacks, and so the members of groups, are read from Heat, otherwise from the files of the
-    stack. Errors: InputError, and those of `get`."""
+    stack. By its `status` failed updates may have left resources. Errors: InputError, and those of `get`."""
     path = _path_of(name, stack_id)
     template, environment, files = _parts(get, path, name)
     listed = _objects(get(f"{path}/resources?nested_depth={MAX_DEPTH}").get("resources"))
     paths, nesting = _stack_paths(listed, stack_id, root)
     live = tuple(_live_resources(listed, paths))
     held = HeldStacks()
+    templates: dict[str, Any] = {root: template}
     if as_built:
         stacks = {paths[nested]: _read_nested(get, nested, resource) for nested, resource in nesting.items()}
         held = HeldStacks(stacks, {row.physical: row.id.path for row in live if row.physical})
+        templates |= {path: stack.template for path, stack in stacks.items()}
     masked = remove_masked(environment, {})
-    return StackDefinition(template, environment, files=files, masked=masked, held=held), live
+    gone: list[tuple[str, str, str]] = []
+    if not status.startswith(("CREATE_", "ADOPT_")) and status not in CLEAN:
+        gone = [*_find_beyond(listed, paths, templates), *_find_replaced(get, path, listed, paths)]
+    leftovers = tuple(Leftovers(stack, {name: kind}) for stack, name, kind in gone)
+    return StackDefinition(template, environment, files=files, masked=masked, held=held, leftovers=leftovers), live
+
+
+def _find_beyond(
+    listed: list[dict[str, Any]], paths: Mapping[str, str], templates: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str]]:
+    """What exists beyond the templates of stacks: path of the stack, name, type. What is within such a resource belongs
+    to the same stack."""
+    names = {
+        path: {name for section in SECTIONS for name in template.get(section) or ()}
+        for path, template in templates.items()
+    }
+    gone: dict[str, str] = {}
+    for resource in sorted(listed, key=lambda resource: _path(resource, paths)):
+        if not resource.get("physical_resource_id"):
+            continue
+        path = _path(resource, paths)
+        stack, _, name = path.rpartition("/")
+        above = next((known for known in gone if path.startswith(f"{known}/")), None)
+        if above is None and name in names.get(stack, {name}):
+            continue
+        gone[path] = gone[above] if above else stack
+        yield gone[path], path.removeprefix(f"{gone[path]}/"), str(resource.get("resource_type"))
+
+
+def _find_replaced(
+    get: Get, path: str, listed: list[dict[str, Any]], paths: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """What a failed update replaced and did not delete, as `_find_beyond`. Heat lists only the newest resource of a
+    name, and shows others only by their ids, which are in its events."""
+    known = {resource.get("physical_resource_id") for resource in listed}
+    try:
+        events = _objects(get(f"{path}/events?nested_depth={MAX_DEPTH}&sort_dir=asc").get("events"))
+    except InputError:  # the caller may read the stack, but not its events
+        return
+    last = {str(event["physical_resource_id"]): event for event in events if event.get("physical_resource_id")}
+    for physical, event in last.items():
+        if physical in known or physical in paths or event.get("resource_status") == "DELETE_COMPLETE":
+            continue
+        for name, stack in _linked_stacks(event, "stack"):
+            found = get(f"{_path_of(name, stack)}/resources?physical_resource_id={quote(physical, safe='')}")
+            for resource in _objects(found.get("resources")) if stack in paths else ():
+                key = f"{resource.get('resource_name')}*{physical}"
+                yield paths[stack], key, str(resource.get("resource_type"))
 
 
 def _path_of(name: str, stack_id: str) -> str:

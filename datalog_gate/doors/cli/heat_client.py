@@ -166,7 +166,7 @@ def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
     shown_name, stack_id, status = (str(shown.get(key, "")) for key in ("stack_name", "id", "stack_status"))
     if status == "DELETE_COMPLETE":
         raise InputError.of(f"the stack {name} is deleted")
-    definition, live = read_heat_stack(heat.get, shown_name, stack_id, stack_name or shown_name)
+    definition, live = read_heat_stack(heat.get, shown_name, stack_id, stack_name or shown_name, status)
     stack = definition.stack(stack_name or shown_name, catalogue)
     if not any(nested.resources for nested in stack.walk()):
         raise InputError.of(f"the stack {name} leaves nothing to judge: it has no resource", "no-resources")

@@ -1,4 +1,4 @@
-"""What failed updates left in Heat's database beyond the templates of a tree.
+"""What failed updates left in Heat's database.
 
 Heat deletes what a new template no longer has only when the update succeeds. Until then each further update would add
 to it: three updates that replace everything and fail leave four generations.

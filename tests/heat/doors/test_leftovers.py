@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.commands import run
 from tests.heat.doors.rig import RESOURCES, Heat, running
 from tests.heat.doors.templates import string, template
 
@@ -50,6 +52,10 @@ def five(generation: str, number: int = 5, fail: bool = False) -> dict[str, Any]
     return template(**strings, last={**last, "depends_on": sorted(strings)})
 
 
+def is_convergence(heat: Heat) -> bool:
+    return "convergence_engine = True" in (heat.folder / "heat.conf").read_text()
+
+
 def refused(heat: Heat, name: str, body: dict[str, Any]) -> str:
     """The reason why an update is refused, without the decision's id."""
     answer = heat.on(name, "PUT", template=body)
@@ -68,6 +74,18 @@ def test_an_update_that_adds_to_what_failed_ones_left_is_denied(heat: Heat) -> N
     for _ in range(2):
         assert refused(heat, name, five("c", fail=True)) == WHY.format(15)
     assert alive(heat, name) == 10
+
+
+def test_check_sees_what_the_api_shows_of_it(
+    heat: Heat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = heat.created(five("a"))
+    assert heat.updated(name, five("b", fail=True))[0] == "UPDATE_FAILED"
+    heat.login(monkeypatch)
+    code, out, _ = run(capsys, "check", "--stack", name, "--rules", heat.folder / "rules", "--format", "json")
+    left = {row["row"][0].partition("*")[0] for row in json.loads(out)["violations"] if row["policy"] == "left"}
+    shown = {f"{name}/s{at}" for at in range(5)} if is_convergence(heat) else set()
+    assert (code, left) == (bool(shown), shown)
 
 
 def test_an_update_that_only_makes_good_what_failed_passes_and_nothing_is_left_over_then(heat: Heat) -> None:

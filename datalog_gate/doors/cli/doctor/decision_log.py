@@ -147,7 +147,8 @@ def _first_reason(record: Mapping[str, Any]) -> str:
 
 def _compare_processes(loaded: Mapping[int, Mapping[str, Any]]) -> Iterator[CheckResult]:
     """Say which rules each running process of this host has. A process without requests keeps older ones."""
-    running = {number: record for number, record in loaded.items() if record.get("began") == read_began(number)}
+    others = ((number, record) for number, record in loaded.items() if number != os.getpid())
+    running = {number: record for number, record in others if record.get("began") == read_began(number)}
     differ = len({record.get("rules") for record in running.values()}) > 1
     fix = "send it a request, which loads changed rules; restart it if it keeps them" if differ else ""
     for number, record in sorted(running.items()):

@@ -146,7 +146,7 @@ def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
     """Describe what is wrong with the text of an option, and what to write."""
     from oslo_config import cfg
 
-    from datalog_gate.decision_point.config_options import Place
+    from datalog_gate.decision_point.config_options import PathType
 
     kind = getattr(option.type, "value_type", option.type)
     choices = [str(choice) for choice in getattr(kind, "choices", None) or ()]
@@ -160,7 +160,7 @@ def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
     # an error of oslo.config repeats the option and the file, and only its context has the reason alone
     cause = error.__context__ if isinstance(error, cfg.ConfigSourceValueError) else error
     message = f"{option.name} can't be read: {' '.join(str(cause).split())}"
-    if isinstance(getattr(kind, "item_type", kind), Place):
+    if isinstance(getattr(kind, "item_type", kind), PathType):
         return message, f"write the whole path: {NO_START}"
     if option.default is None:
         return message, f"correct or remove it: {NO_START}"
