@@ -16,6 +16,7 @@ from datalog_gate.base.records import Field, fields
 from datalog_gate.decision_point.settings import GROUP, MODES, Settings
 from datalog_gate.files.rules import GROUP as PACKS
 from datalog_gate.plugins.plugin_settings import check_path, check_store
+from datalog_gate.schema.heat_defaults import HEAT_DEFAULTS
 
 
 class PathType(types.String):
@@ -72,6 +73,15 @@ def build_settings(conf: Any, paste_options: Mapping[str, str] | None = None) ->
     return Settings(**values)
 
 
+def read_heat_defaults(conf: Any) -> dict[str, str]:
+    """Read the options of Heat that are defaults of properties. Heat's own processes have them registered."""
+    try:
+        return {name: str(conf[name]) for name in HEAT_DEFAULTS}
+    except cfg.NoSuchOptError:
+        conf.register_opts([cfg.StrOpt(name, default=default) for name, (_, default) in HEAT_DEFAULTS.items()])
+        return {name: str(conf[name]) for name in HEAT_DEFAULTS}
+
+
 class OptionFiles:
     """The configuration files of a host, for reading the options again. The host's own configuration is not changed."""
 
@@ -80,6 +90,8 @@ class OptionFiles:
         self._files = [os.path.abspath(file) for file in getattr(conf, "config_file", None) or ()]
         self._folders = [os.path.abspath(folder) for folder in getattr(conf, "config_dir", None) or ()]
         self._paste_options = paste_options
+        self.heat_defaults = read_heat_defaults(conf)
+        """The options of Heat that are defaults of properties, which a restart of Heat changes."""
         self._has_section = GROUP in conf.list_all_sections()
 
     def paths(self) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -37,6 +37,7 @@ from datalog_gate.decision_point.watched_files import FileStates, WatchedFiles, 
 from datalog_gate.files.rules import find_rules, read_rules, shipped_rules
 from datalog_gate.files.templates import read_catalogue
 from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.heat_defaults import apply_defaults
 
 LOG = logging.getLogger(__name__)
 Source = Literal["rules", "options", "policy_file"]
@@ -184,7 +185,8 @@ class PolicyReloader:
             if all(getattr(settings, name) == getattr(before.settings, name) for name in _RULE_OPTIONS):
                 return before._replace(settings=settings if settings != before.settings else before.settings)
         states = partial(_read_rule_states, settings)
-        return _Loaded(settings, WatchedFiles(states, partial(_load_files, settings)))
+        heat_defaults = self._option_files.heat_defaults if self._option_files else {}
+        return _Loaded(settings, WatchedFiles(states, partial(_load_files, settings, heat_defaults)))
 
 
 def _compose(files: _RuleFiles, before: Ruleset | None = None) -> Ruleset:
@@ -195,9 +197,9 @@ def _compose(files: _RuleFiles, before: Ruleset | None = None) -> Ruleset:
     return Ruleset(rules, inventory, written, waivers)
 
 
-def _load_files(settings: Settings, before: _RuleFiles | None) -> _RuleFiles:
+def _load_files(settings: Settings, heat_defaults: Mapping[str, str], before: _RuleFiles | None) -> _RuleFiles:
     try:
-        rules = load_service_rules(settings, read_catalogue(*settings.catalogue))
+        rules = load_service_rules(settings, apply_defaults(read_catalogue(*settings.catalogue), heat_defaults))
         waivers = rules.waivers(settings.waivers or ()) if settings.waivers != STORE else _read_stored(settings, rules)
     except OSError as error:
         raise _unreadable(error) from None

@@ -170,6 +170,12 @@ CHECK_OPTIONS = (
         many=True,
         rebase=rebase_path,
     ),
+    CheckOption(
+        "heat-conf",
+        "the heat.conf whose defaults of properties are in force, as default_user_data_format (default: Heat's own)",
+        "FILE",
+        rebase=rebase_path,
+    ),
     CheckOption("action", "the operation on the stack (default: create, or update with --against)", choices=ACTIONS),
     CheckOption(
         "against",

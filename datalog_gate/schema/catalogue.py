@@ -43,6 +43,10 @@ class Catalogue:
     def __reduce__(self) -> tuple[type[Catalogue], tuple[dict[str, ResourceType], tuple[str, ...]]]:
         return Catalogue, (dict(self._given), self._sources)
 
+    def with_types(self, types: Mapping[str, ResourceType]) -> Catalogue:
+        """A catalogue with these types in place of those of the same names."""
+        return Catalogue({**self._given, **types}, self._sources)
+
     def type(self, name: str) -> ResourceType | None:
         """The resource type with this name in templates."""
         if name in self._given:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from datalog_gate.api import Rules
     from datalog_gate.decision.query import QueryAnswer
+    from datalog_gate.schema.catalogue import Catalogue
 
 OK, DENIED, RULES, INPUT, UNDECIDED, USAGE = 0, 1, 2, 3, 4, 64
 FINDINGS = 1
@@ -25,9 +26,8 @@ def load_rules(options: argparse.Namespace) -> Rules:
     """Load the rules that the options name, or the default ones. Errors: RulesError, InputError."""
     from datalog_gate import api
     from datalog_gate.files.rules import default_rules
-    from datalog_gate.files.templates import read_catalogue
 
-    catalogue = read_catalogue(*options.catalogue)
+    catalogue = load_catalogue(options)
     cache = None
     if getattr(options, "cache", False):
         from datalog_gate.files.program_cache import find_cache_folder
@@ -35,6 +35,20 @@ def load_rules(options: argparse.Namespace) -> Rules:
         cache = find_cache_folder()
     rules = options.rules or [default_rules()]
     return api.load_rules(*rules, catalogue=catalogue, congress=options.congress, cache=cache)
+
+
+def load_catalogue(options: argparse.Namespace) -> Catalogue:
+    """Load the catalogue that the options name, with the defaults of their heat.conf. Errors: InputError."""
+    from datalog_gate.files.templates import read_catalogue
+
+    catalogue = read_catalogue(*options.catalogue)
+    if not (heat_conf := getattr(options, "heat_conf", None)):
+        return catalogue
+    from datalog_gate.decision_point.config_options import read_heat_defaults
+    from datalog_gate.doors.cli.heat_conf import read_conf
+    from datalog_gate.schema.heat_defaults import apply_defaults
+
+    return apply_defaults(catalogue, read_heat_defaults(read_conf(Path(heat_conf))))
 
 
 def find_log(options: argparse.Namespace) -> Path:

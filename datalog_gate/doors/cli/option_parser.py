@@ -204,7 +204,7 @@ def _reader(read: Callable[[str], object]) -> Callable[[str], object]:
 def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     facts = _add_command(commands, "facts", "facts_and_queries")
     facts.add_argument("template", nargs="+", metavar="TEMPLATE", help="template file, or a folder of them")
-    _add_configured(facts, "environment", "parameter", "assume", "stack-name", "files-root", "catalogue")
+    _add_configured(facts, "environment", "parameter", "assume", "stack-name", "files-root", "catalogue", "heat-conf")
     _add_list(facts, "--relation", "only this relation (default: all)", metavar="NAME")
     facts.add_argument("--format", choices=("text", "jsonl"), default="text")
     facts.set_defaults(module=[], stack=None, together=False, against=None)

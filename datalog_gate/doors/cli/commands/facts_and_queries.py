@@ -11,7 +11,7 @@ from pathlib import Path
 
 from datalog_gate.base.diagnostics import did_you_mean, render
 from datalog_gate.base.errors import UsageError
-from datalog_gate.doors.cli.common import OK, UNDECIDED, print_answer, print_note
+from datalog_gate.doors.cli.common import OK, UNDECIDED, load_catalogue, print_answer, print_note
 from datalog_gate.files.templates import read_catalogue
 
 
@@ -21,7 +21,7 @@ def facts(options: argparse.Namespace) -> int:
     from datalog_gate.facts.flatten import flatten
     from datalog_gate.facts.lines import write, write_text
 
-    catalogue = read_catalogue(*options.catalogue)
+    catalogue = load_catalogue(options)
     for name in options.relation:
         if catalogue.relation(name) is None:
             raise _no_relation(name, catalogue.names())
