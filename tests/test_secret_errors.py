@@ -156,3 +156,20 @@ def test_an_error_in_a_template_made_of_a_hidden_value_shows_nothing_of_it(neste
     assert problem.span
     assert problem.span.path == "resources.more.properties.template"
     assert PW not in str(error.value.sources)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://gate:s3cr3t@127.0.0.1:1/gate", "postgresql://gate:***@127.0.0.1:1/gate"),
+        ("postgresql://gate:s3cr3t/word@x@127.0.0.1:1/gate", "postgresql://gate:***@127.0.0.1:1/gate"),
+        ("postgresql://127.0.0.1:1/gate?user=gate&password=s3cr3t", "postgresql://127.0.0.1:1/gate?user=gate&password=***"),
+    ],
+)  # fmt: skip
+def test_a_store_of_scans_that_is_away_is_named_without_its_password(
+    url: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["scan", "history", "--store", url])
+    error = capsys.readouterr().err
+    assert (code, error.startswith(f"error[unreadable] the store {shown} fails: ")) == (3, True)
+    assert "s3cr3t" not in error

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order, render
+from datalog_gate.base.secrecy import mask_urls
 
 
 class GateError(Exception):
@@ -40,8 +41,8 @@ class InputError(DiagnosticsError):
 
     @classmethod
     def of(cls, message: str, code: str = "unreadable", suggestion: str | None = None) -> InputError:
-        """The error for one problem without a place."""
-        return cls([Diagnostic(code, message, None, suggestion)])
+        """The error for one problem without a place. Passwords of URLs are masked."""
+        return cls([Diagnostic(code, mask_urls(message), None, suggestion)])
 
 
 class EngineError(GateError):

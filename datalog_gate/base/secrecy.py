@@ -9,17 +9,32 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
+from urllib.parse import unquote
 
 MASK = "***"
 """Shown instead of a hidden value."""
 HEAT_MASK = "******"
 """Shown by Heat instead (heat/engine/service.py:1410-1427), and written to the log."""
+_PASSWORD_OPTION = re.compile(r"(?i)password=([^\s&'\"]+)")
+_PASSWORD = re.compile(r"(://[^\s/:@]*:)(?!PASSWORD@)\S+(?=@)|((?<=password=)[^\s&'\"]+)", re.IGNORECASE)
 T = TypeVar("T")
 
 
 def masked(text: str, secrets: Iterable[str], mask: str = MASK, words: bool = False) -> str:
     """The text with its secrets masked; with `words` only where they are whole words."""
     return "".join(pieces(text, secrets, lambda _: mask, words))
+
+
+def mask_urls(text: str) -> str:
+    """The text without the passwords of URLs in it."""
+    return _PASSWORD.sub(lambda found: (found[1] or "") + MASK, text)
+
+
+def find_url_secrets(url: str) -> set[str]:
+    """The password of a URL, and its parts, since a driver may split it in the wrong place."""
+    password = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    parts = {password, unquote(password), *re.split("[@:/?#]", password), *_PASSWORD_OPTION.findall(url)}
+    return {part for part in parts if len(part) > 2}
 
 
 def pieces(text: str, secrets: Iterable[str], mask: Callable[[str], T], words: bool = False) -> list[str | T]:

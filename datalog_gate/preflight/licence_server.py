@@ -30,6 +30,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
 from datalog_gate.analysis.policy import ACTIONS
+from datalog_gate.base.secrecy import mask_urls
 from datalog_gate.plugins.breaker import Breaker, within
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_address, check_path, read_seconds
@@ -137,7 +138,7 @@ class LicenceServerPlugin(Plugin):
         except UnavailableError as error:
             why = error.reason
         except (OSError, ValueError, HTTPError) as error:  # exceptions of requests are OSErrors too
-            LOG.warning("%s: %s: %s", url, type(error).__name__, error)
+            LOG.warning("%s", mask_urls(f"{url}: {type(error).__name__}: {error}"))
             why = "can't be reached, or broke off its answer"
         self._breaker.failed()
         raise UnavailableError(f"the licence server {why}")

@@ -37,6 +37,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import NullPool
 
 from datalog_gate.base.errors import GateError
+from datalog_gate.base.secrecy import mask_urls
 from datalog_gate.store import old_files
 from datalog_gate.store.migration import migrate
 from datalog_gate.store.tables import EXCHANGED, LOCKS, METADATA, REVISION, locks, outcomes, version, waivers
@@ -71,7 +72,7 @@ class Store:
 
     def __init__(self, url: str, error_type: Callable[[str], Exception] = StoreError, wait: float = 30.0) -> None:
         parsed = _parse(url)
-        self.name = parsed.render_as_string(hide_password=True)
+        self.name = mask_urls(parsed.render_as_string(hide_password=True))
         """The URL without its password."""
         self.file = (parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
         """The path of the SQLite file; None for a server."""
@@ -216,7 +217,7 @@ class Store:
         reason = error.orig if isinstance(error, DBAPIError) and error.orig else error
         if self.file is not None:
             return f"{os.path.basename(self.file)}: {reason}"
-        LOG.error("the store %s: %s", self.name, " ".join(str(reason).split()))
+        LOG.error("the store %s: %s", self.name, mask_urls(" ".join(str(reason).split())))
         if _is_conflict(error):
             return "the store is busy"
         unreachable = isinstance(error, (OperationalError, InterfaceError, OSError))

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.base.gc import paused
+from datalog_gate.base.secrecy import mask_urls
 from datalog_gate.doors.cli.common import INPUT, RULES, UNDECIDED, USAGE, print_note, write_file
 from datalog_gate.doors.cli.option_parser import parse_options
 
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed = InputError.of(f"reading or writing failed: {error.strerror or error}")
             return _print_diagnostics(unreadable(error.filename, error) if error.filename else failed, options)
     except (UsageError, EngineError) as error:
-        print_note(str(error))
+        print_note(mask_urls(str(error)))
         return USAGE if isinstance(error, UsageError) else UNDECIDED
     except BrokenPipeError:
         _leave_out_unwritten()

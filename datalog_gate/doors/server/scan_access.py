@@ -11,7 +11,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.doors.server.endpoint import ApiError
-from datalog_gate.engine.sql.database import list_driver_errors, open_database
+from datalog_gate.engine.sql.database import explain, list_driver_errors, open_database
 from datalog_gate.scan.scan_store import ScanStore
 
 LOG = logging.getLogger(__name__)
@@ -43,6 +43,6 @@ def open_scan_store(options: Any) -> Iterator[ScanStore]:
                 stores[url] = ScanStore(database, read_only=True)
             yield stores[url]
     except list_driver_errors() as error:
-        LOG.error("the store of scans: %s", printable(str(error).strip()))
+        LOG.error("the store of scans: %s", printable(explain(error, url)))
         message = "the store of scans can't be read now"
         raise ApiError(503, "scan_store", message, headers={"Retry-After": "30"}) from None

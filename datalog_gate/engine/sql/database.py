@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from sqlglot import exp
 
+from datalog_gate.base.secrecy import find_url_secrets, masked
 from datalog_gate.engine.sql.tables import SqlValue, identifier
 
 LOCK = 0x67617465
@@ -186,6 +187,11 @@ def open_database(url: str = ":memory:", memory: str = "2GB", read_only: bool = 
         "preserve_insertion_order": False,
     }
     return DuckDB(duckdb.connect(url, read_only=read_only, config=settings))
+
+
+def explain(error: Exception, url: str) -> str:
+    """The message of a driver, without the password of its URL."""
+    return masked(" ".join(str(error).split()), find_url_secrets(url))
 
 
 def list_driver_errors() -> tuple[type[Exception], ...]:

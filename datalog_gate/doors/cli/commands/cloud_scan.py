@@ -375,7 +375,7 @@ def _export(options: argparse.Namespace) -> int:
 @contextmanager
 def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[ScanStore]:
     """Open the store; `run` creates it if it is missing. Errors: InputError."""
-    from datalog_gate.engine.sql.database import list_driver_errors, open_database
+    from datalog_gate.engine.sql.database import explain, list_driver_errors, open_database
     from datalog_gate.scan.scan_store import ScanStore
     from datalog_gate.schema.catalogue import SHIPPED
 
@@ -386,6 +386,6 @@ def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[Sc
         with open_database(options.store, memory=options.memory) as database:
             yield ScanStore(database, rules.catalogue if rules else SHIPPED)
     except list_driver_errors() as error:
-        raise InputError.of(f"the store {options.store} fails: {str(error).strip()}") from None
+        raise InputError.of(f"the store {options.store} fails: {explain(error, options.store)}") from None
     finally:
         os.umask(before)

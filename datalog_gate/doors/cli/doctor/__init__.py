@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 from datalog_gate.base.diagnostics import Diagnostic, Span, format_count, printable
 from datalog_gate.base.errors import DiagnosticsError, UsageError
 from datalog_gate.base.records import dataclass
+from datalog_gate.base.secrecy import mask_urls
 
 Level = Literal["finding", "note", "ok"]
 SCHEMA = "datalog-gate/doctor/1"
@@ -90,7 +91,7 @@ def hide_secrets(text: str, secrets: Iterable[str]) -> str:
     """Mask each secret that is a whole word of the text, and users with passwords in URLs."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
-    return re.sub(r"//[^/@\s]*@", "//", text)
+    return re.sub(r"//[^/@\s]*@", "//", mask_urls(text))
 
 
 def format_results(results: Sequence[CheckResult], form: str) -> str:
