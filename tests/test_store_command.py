@@ -13,7 +13,7 @@ from datalog_gate.services.approval import Approvals
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.outcomes import Outcomes
 from datalog_gate.store.api_records import ApiRecords, Write
-from datalog_gate.store.exchange import ExchangeError, export_rows, import_rows, read_rows
+from datalog_gate.store.exchange import RULES, ExchangeError, export_rows, import_rows, read_rows
 from datalog_gate.store.generations import write_generation
 from datalog_gate.store.rule_store import Change, RuleStore
 from datalog_gate.store.stored_waivers import add_waiver, read_waivers
@@ -109,6 +109,33 @@ def test_an_export_can_be_imported(conf: Path, tmp_path: Path, capsys: pytest.Ca
     assert export_lines(tmp_path / "other") == out.splitlines()
     (tmp_path / "export").write_text(out.replace('"0004"', '"0001"', 1))
     assert run(capsys, "store", "import", tmp_path / "export", "--heat-conf", conf)[0] == 0
+
+
+@pytest.mark.parametrize("made", ["0003", "journal"])
+def test_what_only_reads_changes_no_older_store(conf: Path, capsys: pytest.CaptureFixture[str], made: str) -> None:
+    store = conf.parent / "store"
+    if made == "journal":
+        Path(old_file(conf.parent, "journal")).rename(store)
+    else:
+        Journal(str(store)).begin(request("u3", "b"), "", None, NOW, 9.0)
+        with closing(sqlite3.connect(store)) as rows:
+            for table in RULES:
+                rows.execute(f"DROP TABLE {table.name}")
+            rows.execute("UPDATE datalog_gate_version SET version_num = '0003'")
+            rows.commit()
+    before = store.read_bytes()
+    code, out, _ = run(capsys, "store", "check", "--heat-conf", conf)
+    revision = "none" if made == "journal" else made
+    needed = f"revision {revision}, but this package needs 0004: run `datalog-gate store upgrade`\n"
+    assert (code, out) == (1, f"sqlite:///{store}: {needed}")
+    code, out, _ = run(capsys, "store", "export", "--heat-conf", conf)
+    (conf.parent / "export").write_text(out)
+    assert (code, len(read_rows(conf.parent / "export")), store.read_bytes() == before) == (
+        0,
+        out.count("\n") - 1,
+        True,
+    )
+    assert out.count('"table": "journal"') == (3 if made == "journal" else 1)
 
 
 def test_requests_of_two_hosts_with_one_number_are_renamed(

@@ -12,12 +12,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from sqlalchemy import LargeBinary, Table, create_engine, func, inspect, select
+from sqlalchemy import LargeBinary, Table, func, inspect, select
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.records import dataclass
@@ -71,28 +68,23 @@ class Imported:
 
 
 def export_rows(store: Store) -> Iterator[str]:
-    """The lines of a store, in a fixed order. Errors: those of the store."""
-
-    def work(rows: Connection) -> list[str]:
-        lock_all(rows)
-        return [
-            json.dumps({"table": table.name, "row": row}, default=lambda content: b64encode(content).decode())
-            for table in TABLES
-            for row in _read_table(rows, table)
-        ]
-
-    lines = store.run(None, work)
-    yield json.dumps({"schema": SCHEMA, "revision": tables.REVISION})
-    yield from lines
+    """The lines of a store, in a fixed order, of its own revision. Errors: ExchangeError for a revision that only
+    another package can read; those of the store."""
+    revision, source = tables.REVISION, list[tuple[Table, dict[str, Any]]]()
+    if not store.missing:
+        revision, source = store.read(lambda rows: _read_store(rows, store.file or "the store"))
+    yield json.dumps({"schema": SCHEMA, "revision": revision})
+    for table, row in source:
+        yield json.dumps({"table": table.name, "row": row}, default=lambda content: b64encode(content).decode())
 
 
 def count_rows(store: Store) -> dict[str, int]:
     """The number of rows by table name. Errors: those of the store."""
-
-    def work(rows: Connection) -> dict[str, int]:
-        return {table.name: rows.execute(select(func.count()).select_from(table)).scalar() or 0 for table in TABLES}
-
-    return store.run(None, work)
+    return store.read(
+        lambda rows: {
+            table.name: rows.execute(select(func.count()).select_from(table)).scalar() or 0 for table in TABLES
+        }
+    )
 
 
 def read_rows(path: Path) -> Rows:
@@ -166,21 +158,25 @@ def _name_waiver(table: Table, row: dict[str, Any]) -> None:
 
 
 def _read_sqlite(path: Path) -> Rows:
-    engine = create_engine(f"sqlite:///file:{quote(str(path.absolute()))}?mode=ro&uri=true", poolclass=NullPool)
+    def fail(why: str) -> ExchangeError:
+        return ExchangeError(f"{path} can't be read: {why.removeprefix(f'{path.name}: ')}")
+
     try:
-        with engine.connect() as rows:
-            revision = read_revision(rows)
-            if revision is None:
-                source = old_files.read(rows)
-            elif revision in tables.EXCHANGED:
-                names = set(inspect(rows).get_table_names())
-                existing = [table for table in TABLES if table.name in names]
-                source = [(table, row) for table in existing for row in _read_table(rows, table)]
-            else:
-                raise ExchangeError(f"{path} has the revision {revision}, but this package needs {tables.REVISION}")
-    except (SQLAlchemyError, ValueError, KeyError) as error:
-        raise ExchangeError(f"{path} can't be read: {getattr(error, 'orig', None) or error}") from error
-    return source
+        return Store(str(path), fail).read(lambda rows: _read_store(rows, str(path)))[1]
+    except (ValueError, KeyError) as error:
+        raise fail(str(error)) from error
+
+
+def _read_store(rows: Connection, name: str) -> tuple[str, list[tuple[Table, dict[str, Any]]]]:
+    """The revision and the rows of a store. Those of version 0.1 are converted. Errors: ExchangeError."""
+    revision = read_revision(rows)
+    if revision is None:
+        return tables.REVISION, old_files.read(rows)
+    if revision not in tables.EXCHANGED:
+        needs = f"{name} has the revision {revision}, but this package needs {tables.REVISION}"
+        raise ExchangeError(f"{needs}: export it with the package that made it")
+    existing = set(inspect(rows).get_table_names())
+    return revision, [(table, row) for table in TABLES if table.name in existing for row in _read_table(rows, table)]
 
 
 def _read_table(rows: Connection, table: Table) -> Iterator[dict[str, Any]]:

@@ -16,11 +16,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
-from functools import wraps
+from functools import cached_property, wraps
 from itertools import count
 from pathlib import Path
 from threading import Timer
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 
 from sqlalchemy import create_engine, event, func, inspect, select
@@ -96,6 +97,21 @@ class Store:
         """Run work in one transaction, without checking the tables."""
         return self._run(work)
 
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Run work over one state of the tables, whatever their revision. Nothing is created, upgraded or locked."""
+        return self._run(work, self._reader, create=False)
+
+    @cached_property
+    def _reader(self) -> Any:
+        """The engine of `read`: a file is opened for reading alone."""
+        if self.file is None:
+            return self.engine.execution_options(isolation_level="REPEATABLE READ")
+        url = f"sqlite:///file:{quote(os.path.abspath(self.file))}?mode=ro&uri=true"
+        engine = create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args={"timeout": self.wait})
+        event.listen(engine, "connect", _begin_explicitly)
+        event.listen(engine, "begin", lambda rows: rows.exec_driver_sql("BEGIN"))
+        return engine
+
     def upgrade(self) -> str | None:
         """Upgrade the tables to the revision of this package. Return the previous one, or None if there were no
         tables."""
@@ -139,12 +155,13 @@ class Store:
         """The revision of the tables; None if there are none."""
         return self._run(self._prepare)
 
-    def _run(self, work: Callable[[Connection], Result]) -> Result:
+    def _run(self, work: Callable[[Connection], Result], engine: Any = None, create: bool = True) -> Result:
         end = time.monotonic() + self.wait
         for attempt in count():
             try:
-                self._make_file()
-                with self._begin() as rows:
+                if create:
+                    self._make_file()
+                with self._begin(engine or self.engine) as rows:
                     return work(rows)
             except (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError) as error:
                 if attempt >= 60 or time.monotonic() >= end or not _is_conflict(error):
@@ -154,8 +171,8 @@ class Store:
         raise AssertionError
 
     @contextmanager
-    def _begin(self) -> Iterator[Connection]:
-        with self.engine.connect() as rows, _deadline(rows, self.wait + CONNECT), rows.begin():
+    def _begin(self, engine: Any) -> Iterator[Connection]:
+        with engine.connect() as rows, _deadline(rows, self.wait + CONNECT), rows.begin():
             if rows.dialect.name == "postgresql":
                 limits = f"lock_timeout = '{CONNECT}s'; SET LOCAL idle_in_transaction_session_timeout = '{IDLE}s'"
                 rows.exec_driver_sql(f"SET LOCAL {limits}")
@@ -334,8 +351,12 @@ def _create_engine(url: URL, wait: float) -> Any:
     return engine
 
 
-def _set_up_file(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # transactions are begun explicitly
+def _begin_explicitly(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+
+
+def _set_up_file(connection: Any, record: object) -> None:
+    _begin_explicitly(connection, record)
     connection.execute("PRAGMA synchronous = FULL")
 
 

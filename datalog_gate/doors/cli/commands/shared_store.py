@@ -15,7 +15,7 @@ from datalog_gate.services.journal_claim import OVER, JournalError
 from datalog_gate.store.exchange import ExchangeError, count_rows, export_rows, import_rows, read_rows
 from datalog_gate.store.generations import find_newest
 from datalog_gate.store.tables import REVISION
-from datalog_gate.store.transaction import UPGRADE, Store, StoreError
+from datalog_gate.store.transaction import UPGRADE, Store, StoreError, read_revision
 
 
 def store(options: argparse.Namespace) -> int:
@@ -46,7 +46,7 @@ def _check(shared: Store, settings: Settings) -> int:
     if shared.missing:
         print(printable(f"{shared.name}: nothing was granted yet"))
         return OK
-    revision = shared.revision()
+    revision = shared.read(read_revision)
     if revision != REVISION:
         print(printable(f"{shared.name}: revision {revision or 'none'}, but this package needs {REVISION}: {UPGRADE}"))
         return FINDINGS
