@@ -28,7 +28,7 @@ DATA: dict[str, Data] = {
 def evaluate(expression: str, data: Data = DATA) -> Data | type[Exception]:
     """The value of the expression over the data, or the kind of error."""
     try:
-        return answer(expression, data, lambda _: None)
+        return answer(expression, data, {}, lambda _: None)
     except (BadFunction, Undecided) as error:
         return type(error)
 
@@ -119,7 +119,7 @@ def test_data_beyond_the_bounds_is_not_looked_at(expression: str, data: Data) ->
 )
 def test_what_heat_refuses_is_refused_without_a_value(expression: str, message: str) -> None:
     with pytest.raises(BadFunction) as refused:
-        answer(expression, DATA, lambda _: None)
+        answer(expression, DATA, {}, lambda _: None)
     assert str(refused.value) == message
 
 
@@ -127,10 +127,10 @@ def test_what_a_query_costs_is_reported_also_where_it_has_no_answer() -> None:
     costs: list[int] = []
     for expression in ("1", "none(", "1.repeat().len()"):
         try:
-            answer(expression, None, costs.append)
+            answer(expression, None, {}, costs.append)
         except (BadFunction, Undecided):
             costs.append(-1)
-    assert [cost // 1000 for cost in costs] == [0, 0, -1, BUDGET // 1000, -1]
+    assert [cost // 1000 for cost in costs] == [0, 0, 0, 0, -1, 0, BUDGET // 1000, -1]
 
 
 TEMPLATE: dict[str, Data] = {

@@ -115,7 +115,7 @@ CODES: dict[str, str] = {
     "outside-root": "A file outside the folder that may be read.",
     "yaml": "The text is not YAML, or YAML that Heat does not accept.",
     "duplicate-key": "A mapping that holds a key twice, or merges mappings that versions of PyYAML read differently.",
-    "too-large": "Input beyond a bound on size, depth, count or aliases.",
+    "too-large": "Input beyond a bound on size, depth, count, aliases or work.",
     "not-a-template": "The document is not a template of a known version.",
     "bad-template": "A section or resource of a template that is not well formed.",
     "group-size": "A scaling group whose size is not between its minimum and maximum.",

@@ -29,6 +29,7 @@ from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import Budget
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.stack.model import Stack, sizes
+from datalog_gate.template.tree import Steps
 
 TRIES = 256
 """The maximum number of combinations of values tried for one finding."""
@@ -46,8 +47,9 @@ WORDINGS = 3
 KNOWLEDGE = "heat:unknown"
 """The relation of unknown values. A policy that reads it judges what is known, which trying values does not change."""
 JudgeAgain = Callable[[PolicySet, Sequence[Stack], Budget], Decision]
-Reread = Callable[[Stack, Mapping[Unknown, Value]], Stack]
-"""Reads a stack again with given values for unknowns, such as `template.reader.read_assuming`. Errors: InputError."""
+Reread = Callable[[Stack, Mapping[Unknown, Value], Steps], Stack]
+"""Reads a stack again with given values for unknowns, within a budget that all readings share, such as
+`template.reader.read_assuming`. Errors: InputError."""
 T = TypeVar("T")
 CaseOutcome = tuple[T, Sequence[Unknown] | None]
 """The result in a case, and the unknowns that it still depends on, or None."""
@@ -125,6 +127,7 @@ class CaseAnalysis:
         self._judged: dict[frozenset[tuple[Unknown, Value]], Decision | None] = {}
         self._impossible: set[frozenset[tuple[Unknown, Value]]] = set()
         self._left = WORK
+        self._steps = Steps()
 
     def settle(self) -> Settlement:
         """Settle the undetermined findings if possible, and describe when the others hold."""
@@ -205,7 +208,7 @@ class CaseAnalysis:
         if seconds is not None and seconds <= 0:
             return None
         try:
-            stacks = [replace(self._reread(stack, values), live=stack.live) for stack in self._stacks]
+            stacks = [replace(self._reread(stack, values, self._steps), live=stack.live) for stack in self._stacks]
             return self._judge(self._rules, stacks, replace(self._budget, seconds=seconds))
         except InputError as error:
             if all(diagnostic.code == IMPOSSIBLE for diagnostic in error.diagnostics):

@@ -12,6 +12,7 @@ from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.leftover import add_leftovers, describe_leftover, mark_leftover
 from datalog_gate.stack.model import Data, Resource, Stack
 from datalog_gate.stack.update import outcomes
+from datalog_gate.template.document import Documents
 from datalog_gate.template.held import HeldStacks
 
 SECTIONS = ("parameters", "parameter_defaults")
@@ -68,6 +69,8 @@ class StackDefinition:
     """Nested stacks in the host."""
     leftovers: tuple[Leftovers, ...] = ()
     """What failed updates left in the host."""
+    documents: Documents = field(default_factory=Documents, compare=False, repr=False)
+    """What was parsed already."""
 
     def stack(self, name: str, catalogue: Catalogue, undeclared: bool = False) -> Stack:
         """Read the stack with that name; for `undeclared` see `read_stack`. Errors: InputError."""
@@ -82,6 +85,7 @@ class StackDefinition:
             held=self.held,
             stack_name=name,
             catalogue=catalogue,
+            documents=self.documents,
         )
         found: dict[str, list[Resource]] = {}
         for leftovers in self.leftovers:

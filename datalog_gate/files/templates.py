@@ -21,6 +21,7 @@ from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Data, Stack
 
 if TYPE_CHECKING:
+    from datalog_gate.template.document import Documents
     from datalog_gate.template.held import HeldStacks
 
 MAX_BYTES = 4_000_000
@@ -45,6 +46,7 @@ def read_stack(
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
     unsaved: Mapping[Path, str] = MappingProxyType({}),
+    documents: Documents | None = None,
 ) -> Stack:
     """Read the stack of a template with its environments; later environments override earlier ones.
 
@@ -61,10 +63,11 @@ def read_stack(
     `assume` gives values to unknowns by their expressions as findings print them: a mapping, or texts
     `EXPRESSION=VALUE`. If `strict`, the template must use all of these.
 
-    `unsaved` are texts of an editor, which replace the files with these absolute paths.
+    `unsaved` are texts of an editor, which replace the files with these absolute paths. `documents` were parsed before.
 
     Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
+    from datalog_gate.template.document import Documents
     from datalog_gate.template.held import HeldStacks
     from datalog_gate.template.reader import TemplateSource, read_template
     from datalog_gate.template.resources import Text
@@ -105,6 +108,7 @@ def read_stack(
         has_base_url=root is not None,
         assume=assume or (),
         type_of=catalogue.type,
+        documents=documents or Documents(),
     )
     return read_template(inputs, fetch, strict)
 

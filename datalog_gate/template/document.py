@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
@@ -15,10 +15,20 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.stack.model import Data, Locate, Path
 
+MAX_STEPS = 2_000_000
+"""The maximum number of steps of a reading, each half a microsecond of work or a whole one: a part that a function
+creates, sixteen characters of text, a look at a mapping of the registry. What takes longer counts as several."""
+TOO_MUCH = f"too much work to read: more than {MAX_STEPS:,} steps"
 MAX_CHARACTERS = 4_000_000
 MAX_NODES = 500_000
 """The maximum number of parts of a document, with aliases expanded."""
 MAX_DEPTH = 60
+PER_EVENT, PER_VALUE = 4, 4
+"""The steps of reading an event of YAML, and those more of a number or another scalar that is no text."""
+BETWEEN_CHECKS = 1000
+"""The number of steps after which the budget is looked at."""
+PLACES = 1_000_000
+"""The maximum number of steps of finding the places in a JSON text, which has none if it is larger."""
 MAX_NUMBER = 400
 """The maximum number of characters of a number, since YAML's base 60 takes quadratic time."""
 
@@ -40,6 +50,14 @@ class Document:
     has_paths: bool = False
     """Whether data without text still has places: its paths."""
     _asked: bool = field(default=False, repr=False)
+    _same: Document | None = field(default=None, repr=False)
+    """The document of the same text that has the nodes."""
+
+    def named(self, file: str) -> Document:
+        """The same document as that of another file."""
+        if file == self.file:
+            return self
+        return Document(file, self.text, self.data, has_paths=self.has_paths, _same=self)
 
     def place(self, path: Path) -> Span | None:
         """The span of the deepest part of `path` that exists in the text."""
@@ -85,17 +103,32 @@ class Document:
         return ".".join(map(str, path[:known]))
 
     def _node(self) -> Node | None:
+        if self._same:
+            return self._same._node()
         if self.root is None and self.text is not None and not self._asked:
             self._asked = True
+            left = PLACES
+
+            def spend(steps: int) -> None:
+                nonlocal left
+                left -= steps
+                if left < 0:
+                    raise InputError([])
+
             try:
-                self.root = _Builder(self.text, self.file).build()[1]
-            except InputError:  # JSON that is not YAML (a surrogate pair): accepted without places
+                self.root = _Builder(self.text, self.file, spend).build()[1]
+            except InputError:  # JSON that is too large, or not YAML (a surrogate pair): accepted without places
                 return None
         return self.root
 
 
-def read_document(text: str, file: str, as_json: bool = True) -> Document:
-    """The document of a text: JSON if it is valid JSON, else YAML. Errors: InputError with one diagnostic.
+def _free(_steps: int) -> None:
+    """Spend nothing."""
+
+
+def read_document(text: str, file: str, as_json: bool = True, spend: Callable[[int], None] = _free) -> Document:
+    """The document of a text: JSON if it is valid JSON, else YAML. `spend` takes the steps of reading it. Errors:
+    InputError with one diagnostic.
 
     Environments are never read `as_json` (heat/common/environment_format.py:29), templates are whenever possible
     (heat/common/template_format.py:61). The results differ: 1e1 is a number in JSON, and a text in YAML.
@@ -110,10 +143,43 @@ def read_document(text: str, file: str, as_json: bool = True) -> Document:
             pass  # YAML or invalid, or a number is too long, or too deep: YAML's reader knows the place
         else:
             if repeats:  # the YAML reader refuses contradictory keys with their place
-                _Builder(text, file).build()
+                _Builder(text, file, spend).build()
+            spend(steps_of(data))
             return Document(file, text, _bounded(data, file))
-    data, root = _Builder(text, file).build()
+    data, root = _Builder(text, file, spend).build()
     return Document(file, text, {} if data is None else data, root)
+
+
+@dataclass(slots=True)
+class Documents:
+    """The documents of a request by text, each parsed once."""
+
+    steps: int = 0
+    """The steps that were taken before the stack is read."""
+    parsed: dict[tuple[str, bool], Document] = field(default_factory=dict)
+    """By text, and whether it may be JSON."""
+    sent: dict[tuple[str, bool], Document] = field(default_factory=dict)
+    """As Heat builds from them."""
+
+    def read(self, text: str, file: str, as_json: bool = True, spend: Callable[[int], None] | None = None) -> Document:
+        """As `read_document`. Without `spend` the steps count for the reading that follows."""
+        document = self.parsed.get((text, as_json))
+        if document is None:
+            document = self.parsed[text, as_json] = read_document(text, file, as_json, spend or self.spend)
+        return document.named(file)
+
+    def read_sent(self, text: str, file: str, as_json: bool, spend: Callable[[int], None]) -> Document:
+        """As `read`, as Heat builds from it."""
+        document = self.sent.get((text, as_json))
+        if document is None:
+            document = self.sent[text, as_json] = as_sent(self.read(text, file, as_json, spend))
+        return document.named(file)
+
+    def spend(self, steps: int) -> None:
+        """Take steps of the reading that follows. Errors: InputError if none are left."""
+        self.steps += steps
+        if self.steps > MAX_STEPS:
+            raise InputError.of(TOO_MUCH, "too-large")
 
 
 def as_sent(document: Document) -> Document:
@@ -196,6 +262,22 @@ def size_of(data: Data) -> int | None:
     return nodes
 
 
+def steps_of(data: Data) -> int:
+    """The steps of reading or copying data: one for each part, and one for sixteen characters."""
+    steps, parts = 0, [data]
+    while parts and steps < MAX_NODES:
+        part = parts.pop()
+        if isinstance(part, str):
+            steps += 1 + len(part) // 16
+            continue
+        steps += 1
+        if isinstance(part, dict):
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return steps + len(parts)
+
+
 def _bounded(data: Data, file: str) -> Data:
     if size_of(data) is None:
         raise _wrong("too-large", f"{file} has more than {MAX_NODES} parts or {MAX_DEPTH} levels", None)
@@ -265,8 +347,11 @@ _TOO_DEEP = "while increasing flow level"
 class _Builder:
     """A single reading of a text, from the events of PyYAML's parser."""
 
-    def __init__(self, text: str, file: str) -> None:
-        self.text, self.file = text, file
+    def __init__(self, text: str, file: str, spend: Callable[[int], None]) -> None:
+        self.text, self.file, self.spend = text, file, spend
+        self.steps = 0
+        self.texts: set[str] = set()
+        """The plain scalars that are texts."""
         self.anchors: dict[str, tuple[Any, Node, int]] = {}
         self.open: list[_Open] = []
         self.pairs: dict[int, tuple[Any, list[_Pair]]] = {}
@@ -288,6 +373,9 @@ class _Builder:
         documents = 0
         try:
             while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
+                self.steps += PER_EVENT
+                if self.steps > BETWEEN_CHECKS:
+                    self._spend()
                 match event:
                     case yaml.ScalarEvent():
                         self._add(self._scalar(loader, event), _node(event, event, event.value), 1, event.anchor)
@@ -315,17 +403,25 @@ class _Builder:
             raise _wrong("yaml", f"this is not YAML: {str(error).splitlines()[0]}", span, self.text) from None
         finally:
             loader.dispose()
+        self._spend()
         return self.result
+
+    def _spend(self) -> None:
+        self.spend(self.steps)
+        self.steps = 0
 
     def _scalar(self, loader: Any, event: Any) -> Any:
         import yaml
 
-        if event.tag is None and not event.implicit[0]:
+        if event.tag is None and (not event.implicit[0] or event.value in self.texts):
             return event.value
         known = event.tag not in (None, "!")
         tag = event.tag if known else loader.resolve(yaml.ScalarNode, event.value, event.implicit)
         if tag in (_TAG + "str", _TAG + "timestamp", _TAG + "value"):
+            if event.tag is None:
+                self.texts.add(event.value)
             return event.value
+        self.steps += PER_VALUE
         if tag == _TAG + "merge" and self.open and isinstance(self.open[-1].data, dict) and not self.open[-1].key:
             return _MERGE
         if tag not in (_TAG + "null", _TAG + "bool", _TAG + "int", _TAG + "float"):

@@ -6,16 +6,20 @@ Merged as in heat/common/environment_util.py, resolved as in heat/engine/environ
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from datalog_gate.base.diagnostics import Diagnostic, closest, suggest_name
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Unknown
 from datalog_gate.stack.model import Data, Path
-from datalog_gate.template.document import Document
+from datalog_gate.template.document import Document, steps_of
 from datalog_gate.template.parameters import Given
 
 _LISTS = ("encrypted_param_names", "event_sinks")
@@ -28,79 +32,195 @@ SPECIAL = {
 """The other keys of a resource besides mappings, with their values (heat/engine/environment.py:34-95)."""
 TEMPLATE_ENDINGS = (".yaml", ".template")
 
+_WILD = frozenset("*?[")
+"""The characters that make a name a pattern."""
+_PER_MAPPING, _PER_PATTERN, _PER_VALUE = 3, 300, 12
+"""The steps for a look at the mappings of a type, for a pattern, and for a value of an environment."""
+Spend = Callable[[int], None]
+"""Takes steps from the budget of the reading. Errors: InputError if none are left."""
 Entry = tuple[str, str]
 """A registry's value, and the file that its file names are relative to."""
 
 
 @dataclass(slots=True)
+class Types:
+    """Mappings of types, and what was resolved by them."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    resolved: dict[str, tuple[str, str | None] | str] = field(default_factory=dict)
+    """The result for each type without mappings of its resource; a text for a cycle."""
+    _wildcards: dict[str, str] = field(default_factory=dict)
+    """The targets by wildcard, without those for templates: in Heat these match nothing."""
+    _lengths: list[int] | None = None
+    """The different lengths of the wildcards' prefixes, in order."""
+
+    def matches(self, declared: str, spend: Spend) -> list[str]:
+        """The keys that match a type, in Heat's order of preference."""
+        if self._lengths is None:
+            spend(len(self.entries))
+            for key, (value, _) in self.entries.items():
+                if key.endswith("*") and not value.endswith(TEMPLATE_ENDINGS):
+                    self._wildcards[key] = value
+            self._lengths = sorted({len(key) - 1 for key in self._wildcards})
+        spend(_PER_MAPPING + len(self._lengths) + len(declared) // 16)
+        keys = [declared] if declared in self.entries else []
+        for length in self._lengths:
+            if length > len(declared):
+                break
+            key = f"{declared[:length]}*"
+            if key in self._wildcards and declared not in (key, self._wildcards[key]):
+                keys.append(key)
+        return sorted(keys)
+
+
+@dataclass(slots=True)
+class _Patterns:
+    """What a registry says of resources, by name or name pattern, each with its position in the registry."""
+
+    names: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    patterns: list[tuple[int, Callable[[str], object], Any]] = field(default_factory=list)
+
+    def add(self, position: int, pattern: str, value: object, spend: Spend) -> None:
+        """Add a value for the resources that a pattern matches."""
+        start = pattern[:-1]
+        if _WILD.isdisjoint(pattern):
+            self.names[pattern] = position, value
+        elif pattern[-1] == "*" and _WILD.isdisjoint(start):
+            spend(_PER_MAPPING)
+            self.patterns.append((position, partial(_starts, start), value))
+        else:
+            spend(_PER_PATTERN + 10 * len(pattern))
+            self.patterns.append((position, re.compile(translate(pattern)).match, value))
+
+    def of(self, name: str, spend: Spend) -> list[tuple[int, Any]]:
+        """The values for a resource with their positions, in order."""
+        spend(1 + len(self.patterns) * (1 + len(name) // 64))
+        found = [(position, value) for position, matches, value in self.patterns if matches(name)]
+        if name in self.names:
+            found.append(self.names[name])
+        return sorted(found, key=itemgetter(0))
+
+
+def _starts(start: str, name: str) -> bool:
+    return name.startswith(start)
+
+
+@dataclass(slots=True)
 class Registry:
     """Resource type mappings. `resources` has mappings of single resources by name pattern, and below a nested stack's
-    name those of its resources."""
+    name those of its resources. Nothing is added after the first resource is read."""
 
-    types: dict[str, Entry] = field(default_factory=dict)
+    types: Types = field(default_factory=Types)
     resources: dict[str, dict[str, object]] = field(default_factory=dict)
+    _patterns: dict[str, _Patterns] = field(default_factory=dict)
+    """By option what the patterns say; under the empty name, the mappings inside of nested stacks."""
+    _children: dict[tuple[int, ...], Registry] = field(default_factory=dict)
+    """The registries of nested stacks, by the positions of the patterns that match."""
 
-    def resolve(self, declared: str, name: str, is_type: Callable[[str], bool]) -> tuple[str, str | None]:
+    @property
+    def is_empty(self) -> bool:
+        return not (self.types.entries or self.resources)
+
+    def resolve(self, declared: str, name: str, is_type: Callable[[str], bool], spend: Spend) -> tuple[str, str | None]:
         """The type, and the file that names it if it is a template. Errors: ValueError for a cycle. A mapping that
         leads to no type is skipped, if another leads to one (heat/engine/environment.py:517)."""
-        if not self.types and not self.resources:
+        if self.is_empty:
             return declared, None
-        resolved = self._resolve(declared, name, is_type, (declared,))
-        return resolved or self._resolve(declared, name, lambda _: True, (declared,)) or (declared, None)
+        known = self.types.resolved if name not in self.resources else {}
+        if declared not in known:
+            try:
+                resolved = self._resolve(declared, name, is_type, {declared: True}, spend) or self._resolve(
+                    declared, name, lambda _: True, {declared: True}, spend
+                )
+                known[declared] = resolved or (declared, None)
+            except ValueError as error:
+                known[declared] = str(error)
+        result = known[declared]
+        if isinstance(result, str):
+            raise ValueError(result)
+        return result
 
     def _resolve(
-        self, declared: str, name: str, is_type: Callable[[str], bool], way: tuple[str, ...]
+        self, declared: str, name: str, is_type: Callable[[str], bool], way: dict[str, bool], spend: Spend
     ) -> tuple[str, str | None] | None:
-        for key, (value, file) in self._mappings(declared, name):
+        """The type that the mappings of `declared` lead to, if any. In `way` are the types of the search: true for
+        those on the way to `declared`, false for those that lead nowhere."""
+        for key, (value, file) in self._mappings(declared, name, spend):
             if key.endswith(TEMPLATE_ENDINGS) or value.endswith(TEMPLATE_ENDINGS):
                 return (key if key.endswith(TEMPLATE_ENDINGS) else value), file
             if key.endswith("*") and value.endswith("*"):
                 value = value[:-1] + declared[len(key) - 1 :]
+            if way.get(value):
+                raise ValueError(f"the registry maps `{next(iter(way))}` in a circle")
             if value in way:
-                raise ValueError(f"the registry maps `{way[0]}` in a circle")
-            if resolved := self._resolve(value, name, is_type, (*way, value)):
+                continue
+            way[value] = True
+            if resolved := self._resolve(value, name, is_type, way, spend):
                 return resolved
+            way[value] = False
         return (declared, None) if is_type(declared) else None
 
-    def spread(self, resources: Iterable[tuple[str, str]]) -> Registry:
+    def spread(self, resources: Iterable[tuple[str, str]], spend: Spend) -> Registry:
         """The registry after Heat has loaded a stack's resources, given by name and type. Heat stores the target of one
         resource's mapping for all resources of the type, unless it is a template (heat/engine/environment.py:520). The
         legacy engine may have loaded others before, so mappings that lead to nothing hide none of them."""
         if not self.resources:
             return self
-        types = dict(self.types)
+        added: dict[str, Entry] = {}
         for name, declared in resources:
             own, way, last = self.resources.get(name, {}), dict[str, Entry](), declared
             while isinstance(entry := own.get(last), tuple) and last not in way:
+                spend(1)
                 way[last], last = entry, entry[0]
+            if not way:
+                continue
             with suppress(ValueError):  # a cycle, which is reported when the resource is read
-                kind, file = self.resolve(declared, name, lambda _: True)
+                kind, file = self.resolve(declared, name, lambda _: True, spend)
                 if file is None and kind != "OS::Heat::None":
-                    types |= way
-        return Registry(types, self.resources)
+                    added |= way
+        if added.items() <= self.types.entries.items():
+            return self
+        spend(len(self.types.entries))
+        return Registry(Types({**self.types.entries, **added}), self.resources)
 
-    def read_option(self, name: str, key: str) -> tuple[str, ...]:
+    def read_option(self, name: str, key: str, spend: Spend) -> tuple[str, ...]:
         """The `hooks` or `restricted_actions` in all patterns that match the resource's name."""
         if not self.resources:
             return ()
         options: dict[str, None] = {}
-        for pattern, entries in self.resources.items():
-            if isinstance(values := entries.get(key), list) and fnmatchcase(name, pattern):
-                options |= dict.fromkeys(values)
+        for _, values in self._by_pattern(key, spend).of(name, spend):
+            options |= dict.fromkeys(values)
         return tuple(options)
 
-    def child(self, name: str) -> Registry:
+    def child(self, name: str, spend: Spend) -> Registry:
         """The registry of the stack inside the resource with that name."""
-        inner: dict[str, object] = {}
-        for pattern, entries in self.resources.items():
-            if fnmatchcase(name, pattern):
+        found = self._by_pattern("", spend).of(name, spend)
+        positions = tuple([position for position, _ in found])
+        if positions not in self._children:
+            inner: dict[str, object] = {}
+            for entries in (*(entries for _, entries in found), self.resources.get(name, {}) if found else {}):
+                spend(len(entries))
                 inner |= entries
-        inner |= self.resources.get(name, {})
-        return Registry(self.types, {key: value for key, value in inner.items() if isinstance(value, dict)})
+            maps = {key: value for key, value in inner.items() if isinstance(value, dict)}
+            self._children[positions] = Registry(self.types, maps)
+        return self._children[positions]
+
+    def _by_pattern(self, key: str, spend: Spend) -> _Patterns:
+        """The lists of an option, or for the empty key all entries, if some are mappings inside of nested stacks."""
+        if key not in self._patterns:
+            patterns = self._patterns[key] = _Patterns()
+            entered = self.resources.items()
+            spend(sum(len(entries) for _, entries in entered))
+            nested = not key and any(isinstance(part, dict) for _, entries in entered for part in entries.values())
+            for position, (pattern, entries) in enumerate(entered):
+                value = entries if nested else entries.get(key)
+                if nested or isinstance(value, list):
+                    patterns.add(position, pattern, value, spend)
+        return self._patterns[key]
 
     def entries(self) -> Iterator[Entry]:
         """All targets of mappings."""
-        parts: list[Mapping[str, object]] = [self.types, self.resources]
+        parts: list[Mapping[str, object]] = [self.types.entries, self.resources]
         while parts:
             for value in parts.pop().values():
                 if isinstance(value, dict):
@@ -108,18 +228,13 @@ class Registry:
                 elif isinstance(value, tuple):
                     yield value
 
-    def _mappings(self, declared: str, name: str) -> Iterator[tuple[str, Entry]]:
+    def _mappings(self, declared: str, name: str, spend: Spend) -> Iterator[tuple[str, Entry]]:
         """The mappings of a type, in Heat's order of preference."""
         own = self.resources.get(name, {}).get(declared)
         if isinstance(own, tuple):
             yield declared, own
-        keys = [declared] if declared in self.types else []
-        for key, (value, _) in self.types.items():  # in Heat a wildcard for a template matches nothing
-            matches = key.endswith("*") and not value.endswith(TEMPLATE_ENDINGS)
-            if matches and declared.startswith(key[:-1]) and declared != value and key != declared:
-                keys.append(key)
-        for key in sorted(keys):
-            yield key, self.types[key]
+        for key in self.types.matches(declared, spend):
+            yield key, self.types.entries[key]
 
 
 @dataclass(slots=True)
@@ -134,35 +249,47 @@ class Environment:
 Report = Callable[[Diagnostic], None]
 
 
+class Account(NamedTuple):
+    """Where problems are reported, and work is counted."""
+
+    report: Report
+    spend: Spend
+
+
 def read_environments(
     body: Document | None,
     parameters: Mapping[str, Data],
     files: Iterable[Document],
     types: Mapping[str, Data],
-    report: Report,
+    account: Account,
     has_base_url: bool = True,
 ) -> Environment:
     """Merge environments. `types` are the types of the parameters of all templates that were found. Without
     `has_base_url` no file is relative to a `base_url`."""
-    environment, files = Environment(), list(files)
+    environment, files, report = Environment(), list(files), account.report
     sections = read_sections(body, report) if body else {}
+    account.spend(_PER_VALUE * sum(map(len, sections.values())))
     if body:
         for name, target in (("parameters", environment.parameters), ("parameter_defaults", environment.defaults)):
             target |= dict(_given(body, name, sections.get(name, {})))
     mappings = {key: (value, body) for key, value in sections.get("resource_registry", {}).items() if body}
     environment.parameters |= {name: Given(value, "parameters") for name, value in parameters.items()}
     strategies: dict[str, Data] = {}
+    values: dict[tuple[int, str], dict[str, Given]] = {}
     if len(files) > 1:
         merges = any(isinstance(file.data, dict) and file.data.get("parameter_merge_strategies") for file in files)
-        for file in files:
+        for file in {id(file): file for file in files}.values():
             _check_shared(file, merges, report)
     for file in files:
         sections = read_sections(file, report)
+        account.spend(_PER_VALUE * (1 + sum(map(len, sections.values()))))
         wanted = sections.get("parameter_merge_strategies", {})
         for name in sections.keys() & {"parameters", "parameter_defaults"}:
             target = environment.parameters if name == "parameters" else environment.defaults
             alone = not target
-            for key, given in _given(file, name, sections[name]):
+            if (id(file), name) not in values:
+                values[id(file), name] = dict(_given(file, name, sections[name]))
+            for key, given in values[id(file), name].items():
                 if not alone and key not in types:  # Heat ignores it, unless it has another template that declares it
                     if name == "parameter_defaults" and not (key in target and target[key].value == given.value):
                         merged = phrase(f"the value of {key} by several environment files")
@@ -177,7 +304,7 @@ def read_environments(
                     message = f"`{key}` is merged by `{strategy}` here and by `{strategies[key]}` in an earlier file"
                     report(Diagnostic("bad-environment", message, given.place))
                 elif strategy in STRATEGIES[1:] and not alone:
-                    _merge(target, key, given, types.get(key), strategy == "deep_merge", report)
+                    _merge(target, key, given, types.get(key), strategy == "deep_merge", account)
                 else:
                     target[key] = given
         added = sections.get("resource_registry", {}).items()  # a null in a later file removes nothing
@@ -185,7 +312,7 @@ def read_environments(
     for key, (value, file) in mappings.items():
         base, named_in = mappings.get("base_url", ("", None))
         is_based = has_base_url and named_in is file
-        _add_mapping(environment.registry, key, value, file, str(base) if is_based else "", report)
+        _add_mapping(environment.registry, key, value, file, str(base) if is_based else "", account)
     return environment
 
 
@@ -247,9 +374,10 @@ def _given(document: Document, name: str, section: Mapping[str, Data]) -> Iterat
         )
 
 
-def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: bool, report: Report) -> None:
+def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: bool, account: Account) -> None:
     old = target[key].value if key in target else None
     written = (target[key].written if key in target else ()) + given.written
+    account.spend(len(written) + steps_of(old) + steps_of(given.value))
     try:
         target[key] = Given(
             _merged(old, given.value, str(kind), deep), "environment", given.place, written, locate=given.locate
@@ -258,7 +386,7 @@ def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: b
         message = f"`{key}` can't be merged as {kind}"
         if not kind:
             message = f"`{key}` can't be merged: its type is not known"
-        report(Diagnostic("bad-environment", message, given.place))
+        account.report(Diagnostic("bad-environment", message, given.place))
 
 
 def _merged(old: Data, new: Data, kind: str, deep: bool) -> Data:
@@ -300,23 +428,26 @@ def _merged_map(old: Data, new: Data, deep: bool) -> Data:
     return result
 
 
-def _add_mapping(registry: Registry, key: str, value: Data, document: Document, base: str, report: Report) -> None:
+def _add_mapping(registry: Registry, key: str, value: Data, document: Document, base: str, account: Account) -> None:
     def wrong(message: str, *path: str) -> None:
-        report(Diagnostic("bad-environment", message, document.key_place(("resource_registry", *path))))
+        account.report(Diagnostic("bad-environment", message, document.key_place(("resource_registry", *path))))
 
     def entry(value: str) -> Entry:
         relative = base and value.endswith(TEMPLATE_ENDINGS) and "://" not in value
         return (f"{base.rstrip('/')}/{value}" if relative else value), document.file
 
     def within(target: dict[str, object], part: Mapping[str, Data], *at: str) -> None:
+        account.spend(len(part))
         for key, value in part.items():
             match value:
                 case None if key.endswith("*"):
+                    account.spend(len(target))
                     _remove_mappings(target, key)
                 case None | "":
                     target.pop(key, None)
                 case _ if allowed := SPECIAL.get(key):
                     values = value if isinstance(value, list) else [value]
+                    account.spend(len(values))
                     target[key] = [value for value in values if value in allowed]
                     for item in values:
                         if item not in allowed:
@@ -332,15 +463,17 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
                 case _:
                     wrong(f"`{key}` must be mapped to a type or a template", *at, key)
 
+    types = registry.types.entries
     match value:
         case _ if not isinstance(key, str):
             wrong("a type must be a string", key)
         case str() if value and key != "base_url":
-            registry.types[key] = entry(value)
+            types[key] = entry(value)
         case None if key.endswith("*"):
-            _remove_mappings(registry.types, key)
+            account.spend(len(types))
+            _remove_mappings(types, key)
         case None | "":
-            registry.types.pop(key, None)
+            types.pop(key, None)
         case dict() if key == "resources":
             for name, entries in value.items():
                 if isinstance(entries, dict) and isinstance(name, str):

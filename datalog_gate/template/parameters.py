@@ -24,13 +24,15 @@ from datalog_gate.stack.property_values import read_number
 from datalog_gate.template.allowed_pattern import matches_whole
 from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.dialect import Dialect, dialect_of
-from datalog_gate.template.document import read_integer, size_of
+from datalog_gate.template.document import read_integer, size_of, steps_of
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")
 WRITTEN = Kind.BOOLEAN | Kind.NUMBER | Kind.STRING
 """The kinds of a value written for a parameter: it is present, and not a resource of the stack."""
 CFN_TYPES = dict(zip(("String", "Number", "CommaDelimitedList", "Json", "Boolean"), TYPES, strict=True))
+_PER_PARAMETER, _PER_LETTER = 20, 3
+"""The steps of reading a parameter, and a character of its pattern."""
 _TRUE, _FALSE = {"1", "t", "true", "on", "y", "yes"}, {"0", "f", "false", "off", "n", "no"}
 _CFN_CONSTRAINTS = {
     "AllowedValues": ("allowed_values", None),
@@ -87,6 +89,18 @@ def declared_types(template: Data) -> dict[str, Data]:
 def _type(definition: Mapping[str, Data], dialect: Dialect) -> Data:
     written = definition.get(dialect.key("type"))
     return written if dialect.hot else CFN_TYPES.get(str(written))
+
+
+def steps_of_section(section: Mapping[str, Data], given: Mapping[str, Given]) -> int:
+    """The steps of reading the parameters in a section with these values."""
+    steps = sum(steps_of(source.value) for source in given.values()) + sum(map(steps_of, section.values()))
+    for definition in section.values():
+        if isinstance(definition, dict):
+            constraints = definition.get("constraints", [{"allowed_pattern": definition.get("AllowedPattern")}])
+            for entry in constraints if isinstance(constraints, list) else []:
+                pattern = entry.get("allowed_pattern") if isinstance(entry, dict) else None
+                steps += _PER_LETTER * len(pattern) if isinstance(pattern, str) else 0
+    return steps + _PER_PARAMETER * len(section)
 
 
 def read_parameters(

@@ -19,18 +19,26 @@ from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, EnvironmentFile, Locate, Parameter, Path, Stack
 from datalog_gate.template.assumptions import Assumed, Assumptions
 from datalog_gate.template.dialect import dialect_of
-from datalog_gate.template.document import Document
-from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Registry, read_environments
+from datalog_gate.template.document import MAX_STEPS, Document, Documents
+from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Account, Registry, read_environments
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks, fetch_held
 from datalog_gate.template.nesting import find_size_limits
-from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
+from datalog_gate.template.parameters import (
+    Given,
+    declared_types,
+    pseudo_parameters,
+    read_parameters,
+    steps_of_section,
+)
 from datalog_gate.template.resolver import Nesting, Scope
 from datalog_gate.template.resources import Text, parsed, read_resource, read_resources
-from datalog_gate.template.tree import Tree
+from datalog_gate.template.tree import Steps, Tree
 
 _SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs", "conditions")
 _CFN_SECTIONS = ("Description", "Parameters", "Mappings", "Resources", "Outputs", "Conditions")
+_PER_NAME = 5
+"""The steps of reading a condition or an output, besides its functions."""
 _VERSIONS = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateFormatVersion")
 
 
@@ -59,8 +67,7 @@ class TemplateSource:
     type_of: TypeOf = SHIPPED.type
     fetched: dict[tuple[str, str], tuple[str, str] | None] = field(default_factory=dict)
     """The name and text of each file, by its name in a template and the file with that name."""
-    documents: dict[tuple[str, bool], Document] = field(default_factory=dict)
-    """The parsed documents by file name, and whether they may be JSON."""
+    documents: Documents = field(default_factory=Documents)
     expressions: dict[str, str] = field(default_factory=dict)
     """The expression at the start of each text of `assume`."""
 
@@ -79,7 +86,10 @@ def read_template(source: TemplateSource, fetch: Fetch, strict: bool = True) -> 
 
     while True:
         assumed = Assumptions(assumed=source.assume, expressions=source.expressions)
-        tree = Tree(fetch_once, source.type_of, documents=source.documents, assumed=assumed, held=source.held)
+        steps = Steps(MAX_STEPS - source.documents.steps)
+        tree = Tree(
+            fetch_once, source.type_of, documents=source.documents, assumed=assumed, held=source.held, steps=steps
+        )
         try:
             stack = _read(source, tree)
         except InputError:
@@ -92,7 +102,7 @@ def read_template(source: TemplateSource, fetch: Fetch, strict: bool = True) -> 
     return replace(stack, source=source)
 
 
-def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
+def read_assuming(stack: Stack, values: Mapping[Unknown, Value], steps: Steps) -> Stack:
     """Read the stack again with these values for unknowns; unknowns that no template created stay. Errors:
     InputError."""
     source = stack.source
@@ -106,7 +116,7 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
 
     data = {unknown: to_json(value) for unknown, value in values.items()}
     assumed = Assumptions(data, source.assume, source.expressions)
-    tree = Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed, held=source.held)
+    tree = Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed, held=source.held, steps=steps)
     return _read(source, tree)
 
 
@@ -116,10 +126,13 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         files = [parsed(tree, name, text, as_json=False) for name, text in source.environments]
         document = parsed(tree, source.file, source.text)
         types = declared_types(document.data)
-        if len(files) > 1 and not types.keys() >= {name for file in files for name in _named_defaults(file)}:
-            registry = read_environments(body, {}, files, types, lambda _: None, source.has_base_url).registry
+        different = {id(file): file for file in files}.values()
+        if len(files) > 1 and not types.keys() >= {name for file in different for name in _named_defaults(file)}:
+            silent = Account(lambda _: None, tree.spend)
+            registry = read_environments(body, {}, files, types, silent, source.has_base_url).registry
             types = _types_below(tree, document, registry) | types
-        given = read_environments(body, source.parameters, files, types, tree.add, source.has_base_url)
+        account = Account(tree.add, tree.spend)
+        given = read_environments(body, source.parameters, files, types, account, source.has_base_url)
         for section, name in source.masked:
             target = given.parameters if section == "parameters" else given.defaults
             value = replace(call("get_param", name, source.stack_name, {}, None), unread=True)  # its user has chosen it
@@ -220,6 +233,8 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         conditions=_section(tree, document, data, dialect.key("conditions")),
     )
     section = _section(tree, document, data, dialect.key("parameters"))
+    outputs = _section(tree, document, data, dialect.key("outputs"))
+    tree.spend(steps_of_section(section, given) + _PER_NAME * (len(scope.conditions) + len(outputs)))
 
     def report(code: str, message: str, name: str, suggestion: str | None) -> None:
         defined = document.key_place((dialect.key("parameters"), name))
@@ -233,9 +248,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         report,
         lambda name: scope.unknown("get_param", name, (dialect.key("parameters"), name)),
         tree.assumed,
-        find_size_limits(scope.definitions)
-        if section and not (inside.registry.types or inside.registry.resources)
-        else {},
+        find_size_limits(scope.definitions) if section and inside.registry.is_empty else {},
     )
     if inside.hidden:
         scope.hidden.add(())
@@ -244,7 +257,6 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     _take_parameters(scope, parameters, given)
     resources = read_resources(scope)
     description = data.get(dialect.key("description"))
-    outputs = _section(tree, document, data, dialect.key("outputs"))
     place = document.key_place((next(name for name in _VERSIONS if name in data),))
 
     def locate(path: Path) -> Span | None:

@@ -137,7 +137,7 @@ class Scope:
             items = enumerate(data)
         else:
             return data if type(data) in SCALARS else self._plain(data, path, known)
-        self.tree.work += len(data)
+        self.tree.steps.left -= len(data)
         if len(path) > MAX_DEPTH:
             self.tree.stop("too-large", f"nested deeper than {MAX_DEPTH} levels", self.document.place(path))
         changed: dict[str | int, Data] = {}
@@ -368,6 +368,8 @@ class Scope:
         self.touched = touched
         if resource is None or not keys:
             raise Undecided
+        if resource.nested:
+            self.tree.spend(_PER_MEMBER * len(resource.nested.resources) + len(resource.nested.outputs))
         whole = keys[:1] if self.dialect.date == "2013-05-23" else keys  # there the path selects from the whole value
         value = self.tree.assumed.within(attribute(resource, whole, self.tree.type_of))
         try:
@@ -434,7 +436,7 @@ class Scope:
             raise BadFunction("takes a text as `expression`")
         from datalog_gate.template.functions.yaql import answer  # few templates use it
 
-        return answer(expression, arguments.get("data", {}), self.tree.spend)
+        return answer(expression, arguments.get("data", {}), self.tree.queries, self.tree.spend)
 
     def _find_in_map(self, arguments: Data, _path: Path) -> Data:
         if not isinstance(arguments, list) or len(arguments) != 3:
@@ -480,6 +482,8 @@ def _mentioned(definition: Data) -> list[str]:
     return names
 
 
+_PER_MEMBER = 10
+"""The steps of reading an attribute of a group, for each member."""
 _YAQL = {"expression", "data"}
 _APART = {"yaql", "repeat"}
 """Functions whose arguments Heat resolves one by one, so that one that is left out is null."""

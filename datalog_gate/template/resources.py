@@ -15,13 +15,15 @@ from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
-from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, read_environments
+from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Account, read_environments
 from datalog_gate.template.held import HeldStack, label_of
 from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters
 from datalog_gate.template.resolver import OMITTED, SCALARS, Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
 
+_PER_RESOURCE, _PER_STACK, _PER_PROPERTY = 10, 50, 10
+"""The steps of reading a resource, a nested stack, and a property that is passed to one."""
 MAX_NESTING = 5
 MAX_CIRCLES = 20
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy", "external_id"})
@@ -38,8 +40,9 @@ def parsed(tree: Tree, file: str, text: Text, as_json: bool = True) -> Document:
 
 def read_resources(scope: Scope) -> Resources:
     """The resources of a template, in order. Circular requirements are reported."""
-    if scope.inside.registry.resources:
-        scope.inside = with_changes(scope.inside, registry=scope.inside.registry.spread(_loaded(scope)))
+    registry = scope.inside.registry
+    if registry.resources:
+        scope.inside = with_changes(scope.inside, registry=registry.spread(_loaded(scope), scope.tree.spend))
     scope.simple = simple = _simple_resources(scope)
     others: dict[str, Resource] = {}
     for name in scope.definitions:
@@ -98,7 +101,8 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         return None
     if "/" in name:
         tree.report("bad-template", f"a resource's name can't contain a slash: `{name}`", where(()))
-    tree.spend(1)
+    tree.here = where
+    tree.spend(_PER_RESOURCE)
     tree.count(1, where)
     if "depends_on" in content:
         _depends_on(scope, content["depends_on"], path)
@@ -169,7 +173,7 @@ def _resource(
     own = ResourceId(f"{inside.id}/{member.name}")
     kind, file = member.type, None
     try:
-        kind, file = inside.registry.resolve(member.type, member.name, lambda name: tree.type_of(name) is not None)
+        kind, file = inside.registry.resolve(member.type, member.name, tree.knows_type, tree.spend)
     except ValueError as error:
         tree.report("bad-environment", str(error), where(("type",)))
     nested: Stack | None = None
@@ -181,7 +185,7 @@ def _resource(
         properties = {name: _part(properties, name) for name in names or ()}
     if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
         # a stack of its own gets the whole registry (heat/engine/resources/openstack/heat/remote_stack.py:286)
-        registry = inside.registry if kind == STACK else inside.registry.child(member.name)
+        registry = inside.registry if kind == STACK else inside.registry.child(member.name, tree.spend)
         facade = {
             "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
             "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
@@ -223,8 +227,8 @@ def _resource(
         maybe=maybe,
         nested=nested,
         open_members=unsure,
-        hooks=inside.registry.read_option(member.name, "hooks"),
-        restricted=inside.registry.read_option(member.name, "restricted_actions"),
+        hooks=inside.registry.read_option(member.name, "hooks", tree.spend),
+        restricted=inside.registry.read_option(member.name, "restricted_actions", tree.spend),
     )
 
 
@@ -260,7 +264,7 @@ def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack
     document = parsed(tree, file, held.template)
     types = declared_types(document.data)
     body = parsed(tree, f"<environment of {below.id}>", held.environment, as_json=False)
-    environment = read_environments(body, {}, (), types, tree.add, has_base_url=False)
+    environment = read_environments(body, {}, (), types, Account(tree.add, tree.spend), has_base_url=False)
     given = {}
     for name, parameter in environment.parameters.items():
         if name in types:
@@ -317,6 +321,7 @@ def _below(
     if below.depth > MAX_NESTING:
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None
+    tree.spend(_PER_STACK + _PER_PROPERTY * len(given))
     path: Path = ("properties",) if at == "properties" else ("properties", at)
     hidden = {name for name in given if where.hides((*path, name), True)}
     places = {name: where((*path, name)) for name in given}
@@ -368,7 +373,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     group = read_group(ResourceId(below.id), kind, properties, where, tree, launch)
     tree.count(len(group.members), where)
     loaded = ((member.name, member.type) for member in group.members)
-    below = with_changes(below, registry=below.registry.spread(loaded))
+    below = with_changes(below, registry=below.registry.spread(loaded, tree.spend))
     dialect = dialect_of(dict([VERSIONS[kind]]))  # plain data in the template may be a function there
     assert isinstance(dialect, Dialect)
     inner = Scope(
@@ -460,7 +465,7 @@ def _simple_resources(scope: Scope) -> Resources:
 
     simple = Resources({}, scope.definitions, types, ids, defined)
     registry = scope.inside.registry
-    if not scope.dialect.hot or registry.types or registry.resources or scope.hidden.paths:
+    if not scope.dialect.hot or not registry.is_empty or scope.hidden.paths:
         return simple
     stops = scope.dialect.functions | scope.dialect.removed
     base, work = f"{scope.inside.id}/", 0

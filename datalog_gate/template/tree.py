@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Never
+from typing import Any, Never
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.errors import InputError
@@ -18,13 +18,10 @@ from datalog_gate.base.secrecy import MASK, masked
 from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Data, Locate, Path
 from datalog_gate.template.assumptions import Assumptions
-from datalog_gate.template.document import Document, as_sent, read_document
+from datalog_gate.template.document import MAX_STEPS, TOO_MUCH, Document, Documents
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks
 
-MAX_WORK = 2_000_000
-"""The maximum number of parts created by all functions, members and nested stacks; sixteen characters of text count as
-one."""
 MAX_RESOURCES = 10_000
 MAX_PROBLEMS = 100
 
@@ -57,6 +54,13 @@ class Hidden:
 
 
 @dataclass(slots=True)
+class Steps:
+    """The budget of a reading, or of several."""
+
+    left: int = MAX_STEPS
+
+
+@dataclass(slots=True)
 class Tree:
     """The shared state of the templates of one reading."""
 
@@ -67,11 +71,15 @@ class Tree:
     secrets: dict[str, Expression] = field(default_factory=dict)
     veiled: list[Span | None] = field(default_factory=list)
     shade: Diagnostic | None = None
-    documents: dict[tuple[str, bool], Document] = field(default_factory=dict)
+    documents: Documents = field(default_factory=Documents)
+    queries: dict[str, Any] = field(default_factory=dict)
+    """The parsed expressions of yaql by text."""
     assumed: Assumptions = field(default_factory=Assumptions)
     held: HeldStacks = field(default_factory=HeldStacks)
+    steps: Steps = field(default_factory=Steps)
     resources: int = 0
-    work: int = 0
+    here: Locate | None = None
+    """The place of the resource that is being read."""
 
     def report(self, code: str, message: str, span: Span | None, suggestion: str | None = None) -> None:
         """Collect one diagnostic; all are raised together. Errors: InputError when there are `MAX_PROBLEMS`."""
@@ -126,11 +134,16 @@ class Tree:
         if self.resources > MAX_RESOURCES:
             self.stop("too-large", f"the stack has more than {MAX_RESOURCES} resources", locate(()))
 
-    def spend(self, work: int) -> None:
-        """Count work. Errors: InputError if it is too much."""
-        self.work += work
-        if self.work > MAX_WORK:
-            self.stop("too-large", f"the stack has more than {MAX_WORK} parts when its functions are resolved", None)
+    def spend(self, steps: int) -> None:
+        """Take steps from the budget. Errors: InputError if none are left."""
+        self.steps.left -= steps
+        if self.steps.left < 0:
+            place = self.here and self.here(())
+            self.stop("too-large", TOO_MUCH, place)
+
+    def knows_type(self, name: str) -> bool:
+        """Whether the catalogue has a resource type."""
+        return self.type_of(name) is not None
 
     def stop(self, code: str, message: str, span: Span | None) -> Never:
         """Errors: InputError with this and all that was reported."""
@@ -152,13 +165,10 @@ class Tree:
         return fetched
 
     def document(self, file: str, text: str, as_json: bool = True) -> Document:
-        """The parsed document of a file, cached for all templates that nest it; for `as_json` see `read_document`.
-        Errors: InputError."""
+        """The parsed document of a file; for `as_json` see `read_document`. Errors: InputError."""
         if not self.shade:
             self.sources[file] = text
-        if (file, as_json) not in self.documents:
-            self.documents[file, as_json] = as_sent(read_document(text, file, as_json))
-        return self.documents[file, as_json]
+        return self.documents.read_sent(text, file, as_json, self.spend)
 
 
 def is_remote(name: str) -> bool:

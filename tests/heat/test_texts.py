@@ -19,7 +19,7 @@ from datalog_gate.doors.wsgi.body import parse_object
 from datalog_gate.doors.wsgi.heat_reading import find_difference, load_environment
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data
-from datalog_gate.template.document import Document, read_document
+from datalog_gate.template.document import Document, Documents, read_document
 from datalog_gate.template.reader import TemplateSource
 from tests.sampling import sample
 
@@ -159,7 +159,9 @@ def test_a_text_that_heat_reads_in_another_way_is_found(texts: dict[str, str], d
     assert isinstance(source, TemplateSource)
     for as_json in (True, False):
         documents = {
-            (name, as_json): Document(name, text, {"b": {"1": 1}} if "b" in text else {"a": 1})
+            (text, as_json): Document(name, text, {"b": {"1": 1}} if "b" in text else {"a": 1})
             for name, text in texts.items()
         }
-        assert find_difference(replace(stack, source=replace(source, documents=documents))) == difference
+        assert (
+            find_difference(replace(stack, source=replace(source, documents=Documents(sent=documents)))) == difference
+        )

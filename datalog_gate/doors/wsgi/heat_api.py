@@ -25,7 +25,7 @@ from datalog_gate.doors.wsgi.heat_reading import find_difference
 from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
 from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack, read_tags
 from datalog_gate.files.stack_definition import StackDefinition, remove_masked
-from datalog_gate.template.document import Document, read_document
+from datalog_gate.template.document import Document, Documents
 from datalog_gate.template.environment import SPECIAL, read_sections
 from datalog_gate.template.held import HeldStacks, read_adopted
 
@@ -227,10 +227,10 @@ def _new_definition(body: Mapping[str, Any]) -> StackDefinition:
     environment: Any = None if body.get("environment_files") else body.get("environment")
     parameters = body.get("parameters") or {}
     template = body.get("template")
-    held = HeldStacks()
+    held, documents = HeldStacks(), Documents()
     if "adopt_stack_data" in body:
-        adopted = _adopted(body["adopt_stack_data"])
-        own = _data(environment, "<environment>", as_json=False).get("parameters") or {}
+        adopted = _adopted(body["adopt_stack_data"], documents)
+        own = _data(documents, environment, "<environment>", as_json=False).get("parameters") or {}
         adopted_parameters = (adopted.get("environment") or {}).get("parameters") or {}
         if not isinstance(adopted_parameters, dict) or not isinstance(own, dict):
             raise InputError.of("the parameters of adopt_stack_data are no map")
@@ -240,16 +240,16 @@ def _new_definition(body: Mapping[str, Any]) -> StackDefinition:
         raise InputError.of("template is missing or of a wrong type")
     names = _environment_files(body)
     files = body.get("files") or {}
-    _check_environment(_environment_document(environment, "<environment>"))
-    for name in names:
-        _check_environment(_environment_document(files[name], name))
-    return StackDefinition(template, environment, parameters or None, files, names, held=held)
+    _check_environment(_environment_document(documents, environment, "<environment>"))
+    for name in dict.fromkeys(names):
+        _check_environment(_environment_document(documents, files[name], name))
+    return StackDefinition(template, environment, parameters or None, files, names, held=held, documents=documents)
 
 
 def _stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinition:
     """The definition of a stored stack. With `masked`, Heat shows hidden values as `HEAT_MASK`."""
     own = {} if masked else stored.environment
-    return _definition(stored.template, stored.environment, own, stored.files)
+    return _definition(stored.template, stored.environment, own, stored.files, Documents())
 
 
 def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> tuple[StackDefinition, dict[str, Any]]:
@@ -258,19 +258,20 @@ def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> tuple[StackDe
     if not isinstance(template, dict | str):
         raise InputError.of("template is missing or of a wrong type")
     files = {**stored.files, **(body.get("files") or {})}
-    own = _request_environment(body, files)
+    documents = Documents()
+    own = _request_environment(body, files, documents)
     cleared = body.get("clear_parameters") or []
     if not isinstance(cleared, list) or not all(isinstance(name, str) for name in cleared):
         raise InputError.of("clear_parameters is not a list of names")
     environment = _merge_environment(stored, own, cleared)
-    definition = _definition(template, environment, own, files)
+    definition = _definition(template, environment, own, files, documents)
     merged = definition.environment
     assert isinstance(merged, dict)
     forwarded = {name: value for name, value in body.items() if name not in _UNCHANGED | {"clear_parameters"}}
     forwarded |= {"template": template, "files": files, "environment": merged}
     if definition.masked:
         known = {name for section, name in definition.masked if section == "parameters"} | merged["parameters"].keys()
-        rest = sorted({*cleared, *_declared(template)} - known)
+        rest = sorted({*cleared, *_declared(documents, template)} - known)
         registry = own["resource_registry"] if _removes(own["resource_registry"]) else merged["resource_registry"]
         forwarded["environment"] = {**merged, "resource_registry": registry, "event_sinks": own["event_sinks"]}
         forwarded |= {"existing": True, "clear_parameters": rest}
@@ -283,7 +284,8 @@ def _to_store(definition: StackDefinition) -> StoredStack:
     sections = {name: dict(definition.environment[name]) for name in _MAPS}
     for section, name in definition.masked:
         sections[section][name] = HEAT_MASK
-    return StoredStack(_data(definition.template, "<template>"), sections, definition.files)
+    template = _data(definition.documents, definition.template, "<template>")
+    return StoredStack(template, sections, definition.files)
 
 
 def _differs(expected: StoredStack, actual: StoredStack) -> bool:
@@ -310,10 +312,10 @@ def _check(body: Mapping[str, Any]) -> None:
         raise InputError.of("files contains something that is not a string")
 
 
-def _adopted(text: object) -> dict[str, Any]:
+def _adopted(text: object, documents: Documents) -> dict[str, Any]:
     if not isinstance(text, str):
         raise InputError.of("adopt_stack_data is not a string")
-    data = read_document(text, "<adopt_stack_data>").data
+    data = documents.read(text, "<adopt_stack_data>").data
     if not isinstance(data, dict) or not isinstance(data.get("environment") or {}, dict):
         raise InputError.of("adopt_stack_data is not a map of a stack")
     adopted: dict[str, Any] = json.loads(json.dumps(data))  # numbers as names become texts, in Heat too
@@ -329,19 +331,20 @@ def _environment_files(body: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+def _request_environment(body: Mapping[str, Any], files: Mapping[str, str], documents: Documents) -> dict[str, Any]:
     """The environment of the request by sections, merged as in heat/common/environment_util.py, without merge
     strategies."""
     names = _environment_files({**body, "files": files})
-    data = _request_sections(None if names else body.get("environment"), "<environment>")
+    data = _request_sections(documents, None if names else body.get("environment"), "<environment>")
     own: dict[str, Any] = {name: dict(_map(data, name)) for name in _MAPS}
     own["event_sinks"] = data.get("event_sinks", [])
     own["parameters"] |= body.get("parameters") or {}
     for name in names:
-        data = _request_sections(files[name], name)
+        data = _request_sections(documents, files[name], name)
         if data.get("parameter_merge_strategies"):
             message = "an update with `existing` can't be judged with parameter_merge_strategies"
             raise InputError.of(message, "unsupported", "send the whole stack, without `existing`")
+        documents.spend(sum(map(len, own.values())))
         for section in _MAPS:
             first = not own[section]
             own[section] |= {key: value for key, value in _map(data, section).items() if first or value is not None}
@@ -349,15 +352,15 @@ def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> d
     return own
 
 
-def _request_sections(environment: object, label: str) -> Mapping[str, Any]:
+def _request_sections(documents: Documents, environment: object, label: str) -> Mapping[str, Any]:
     """The sections of an environment. Wrong ones are refused, since Heat would not see them: it gets the rest."""
-    document = _environment_document(environment, label)
+    document = _environment_document(documents, environment, label)
     _check_environment(document)
     problems: list[Diagnostic] = []
     read_sections(document, problems.append)
     if problems:
         raise InputError(problems)
-    return _data(document.data, label)
+    return _data(documents, document.data, label)
 
 
 def _merge_environment(stored: StoredStack, own: Mapping[str, Any], cleared: list[str]) -> dict[str, Any]:
@@ -400,20 +403,25 @@ def _removes(registry: Mapping[str, Any]) -> bool:
 
 
 def _definition(
-    template: Mapping[str, Any] | str, stored: Mapping[str, Any], own: Mapping[str, Any], files: Mapping[str, str]
+    template: Mapping[str, Any] | str,
+    stored: Mapping[str, Any],
+    own: Mapping[str, Any],
+    files: Mapping[str, str],
+    documents: Documents,
 ) -> StackDefinition:
     """The definition with a stored environment, without parameters that the template does not declare, which Heat
     drops, and without masked values, unless they are the request's own."""
-    declared = _declared(template)
+    declared = _declared(documents, template)
     environment: dict[str, Any] = {name: dict(_map(stored, name)) for name in _MAPS}
     environment["parameters"] = {key: value for key, value in environment["parameters"].items() if key in declared}
     environment["event_sinks"] = stored.get("event_sinks") or []
-    _check_environment(_environment_document(environment, "<environment>"))
-    return StackDefinition(template, environment, None, files, masked=remove_masked(environment, own))
+    _check_environment(_environment_document(documents, environment, "<environment>"))
+    masked = remove_masked(environment, own)
+    return StackDefinition(template, environment, None, files, masked=masked, documents=documents)
 
 
-def _declared(template: Mapping[str, Any] | str) -> set[str]:
-    data = _data(template, "<template>")
+def _declared(documents: Documents, template: Mapping[str, Any] | str) -> set[str]:
+    data = _data(documents, template, "<template>")
     return {str(name) for key in ("parameters", "Parameters") for name in _map(data, key)}
 
 
@@ -424,8 +432,8 @@ def _map(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return section
 
 
-def _data(text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
-    data = read_document(text, label, as_json).data if isinstance(text, str) else text or {}
+def _data(documents: Documents, text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
+    data = documents.read(text, label, as_json).data if isinstance(text, str) else text or {}
     if not isinstance(data, dict):
         raise InputError.of(f"{label} is not a map of sections", "bad-environment")
     return data
@@ -454,9 +462,9 @@ def _check_environment(document: Document) -> None:
         )
 
 
-def _environment_document(environment: Any, label: str) -> Document:
+def _environment_document(documents: Documents, environment: Any, label: str) -> Document:
     if isinstance(environment, str):
-        return read_document(environment, label, as_json=False)
+        return documents.read(environment, label, as_json=False)
     return Document(label, None, environment or {})
 
 

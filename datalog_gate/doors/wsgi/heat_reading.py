@@ -20,7 +20,7 @@ def find_difference(stack: Stack) -> str | None:
     except ImportError:
         return None
     assert isinstance(stack.source, TemplateSource)
-    for (name, as_json), document in stack.source.documents.items():
+    for (_, as_json), document in stack.source.documents.sent.items():
         if document.text is None:
             continue
         try:
@@ -28,7 +28,7 @@ def find_difference(stack: Stack) -> str | None:
         except Exception:  # noqa: BLE001 - Heat refuses a text by any error
             continue
         if not (_is_same(document.data, data) or _is_same(_as_json(document.data), _as_json(data))):
-            return f"Heat reads {name} differently"
+            return f"Heat reads {document.file} differently"
     return None
 
 

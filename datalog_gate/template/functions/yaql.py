@@ -21,13 +21,16 @@ from datalog_gate.template.functions.pure import BadFunction, Undecided, require
 LIMITS = {"yaql.limitIterators": 200, "yaql.memoryQuota": 10_000}
 """The defaults of heat/common/config.py."""
 BUDGET = 640_000
-"""The budget in units of about a microsecond."""
+"""The budget in steps of a reading."""
 LONGEST = 10_000
 MAX_SIZE = 20_000
 MAX_BITS = 4_096
-_CALL, _ITERATOR, _NODE, _COMPARED, _LETTERS = 32, 320, 4, 2, 32
+_CALL, _ITERATOR, _NODE, _COMPARED, _LETTERS = 300, 320, 4, 2, 32
 """The costs of a call, an iterator, a part of a created value, and a compared key; and the number of letters for one
 unit."""
+_PER_ANSWER, _READ, _DEEP = 200, 10, 30
+"""The cost of an answer, besides its calls, and of each character of an expression that is parsed, or that nests too
+deeply for an answer."""
 _OPERATORS = (
     "#operator_. #operator_?. #operator_-> #operator_+ #operator_- #operator_* #operator_/ #operator_mod #operator_in "
     "#operator_< #operator_<= #operator_> #operator_>= #operator_and #operator_or #unary_operator_+ #unary_operator_- "
@@ -68,29 +71,39 @@ class _Stop(BaseException):  # not an Exception: the library ignores some of tho
     """The answer will remain unknown."""
 
 
-def answer(expression: str, data: Data, spend: Callable[[int], None]) -> Data:
-    """The value of the expression over the data. `spend` gets the cost, even if there is no value. Errors: BadFunction
-    if Heat refuses it too, Undecided. Messages show no values, since any may be hidden."""
+def answer(expression: str, data: Data, queries: dict[str, Any], spend: Callable[[int], None]) -> Data:
+    """The value of the expression over the data. `spend` gets the cost, even if there is no value, and `queries` the
+    parsed expression. Errors: BadFunction if Heat refuses it too, Undecided. Messages show no values, since any may be
+    hidden."""
     if len(expression) > LONGEST:
         raise Undecided
     meter = _Meter()
     token = _METER.set(meter)
     try:
-        return _evaluate(_engine(), expression, data)
-    except (_Stop, RecursionError):
+        if expression not in queries:
+            spend(_READ * len(expression))
+            queries[expression] = _parse(_engine(), expression)
+        return _evaluate(_engine(), queries[expression], data)
+    except RecursionError:
+        meter.left -= _DEEP * len(expression)
+        raise Undecided from None
+    except _Stop:
         raise Undecided from None
     finally:
         _METER.reset(token)
-        spend(BUDGET - meter.left + len(expression))
+        spend(_PER_ANSWER + BUDGET - meter.left)
 
 
-def _evaluate(engine: _Engine, expression: str, data: Data) -> Data:
+def _parse(engine: _Engine, expression: str) -> Any:
     try:
-        query = engine.parse(expression)
+        return engine.parse(expression)
     except (engine.problem, ValueError) as error:  # also an invalid number or escape
         at = getattr(error, "position", None)
         where = "" if at is None else f" at character {at + 1}"
         raise BadFunction(f"has an expression that can't be read{where}") from None
+
+
+def _evaluate(engine: _Engine, query: Any, data: Data) -> Data:
     require_known(data)
     _METER.get().size(data)
     try:
