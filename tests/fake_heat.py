@@ -117,9 +117,12 @@ def point_of(rules: Path, **options: str) -> DecisionPoint:
 
 
 def point_at(now: datetime, **options: str) -> DecisionPoint:
-    """Create a decision point with these options, for which it is always that time."""
+    """Create a decision point with these options, for which it is always that time. Paths may be relative."""
     conf = read_conf()
-    settings = build_settings(conf, options)
+    paths = {
+        name: str(Path(options[name]).absolute()) for name in ("rules", "decision_log", "waivers") if options.get(name)
+    }
+    settings = build_settings(conf, options | paths)
     return DecisionPoint(settings, Entitlements(conf, settings.services), clock=lambda: 0.0, now=lambda: now)
 
 

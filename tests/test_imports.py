@@ -52,6 +52,7 @@ JUDGE = """if True:
     from tests.fake_heat import Client, FakeHeat
     os.chdir(sys.argv[1])
     options, template = json.loads(sys.argv[2]), open(sys.argv[3]).read()
+    options |= {name: os.path.abspath(options[name]) for name in ("rules", "inventory") if name in options}
     form = urlencode({"Action": "CreateStack", "StackName": "s", "TemplateBody": template})
     sent = [
         (filter_factory, json.dumps({"stack_name": "s", "template": template}), {}),
@@ -121,6 +122,6 @@ def test_the_filters_import_what_heats_apis_have_not(
 
 
 def test_the_filters_import_nothing_but_sqlalchemy_for_a_store(folder: Path) -> None:
-    options = {"rules": "grant.dl", "services": "approval", "store": "sqlite:///store"}
+    options = {"rules": "grant.dl", "services": "approval", "store": f"sqlite:///{folder}/store"}
     answer = run_program(f"import sqlalchemy\n{JUDGE}", str(folder), json.dumps(options), "grant.yaml")
     assert (answer, (folder / "store").exists()) == (["201", "201", []], True)
