@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +31,7 @@ from datalog_gate.doors.server.application import create_app, trust_token
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiError
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.serving import read_config, read_token, serve
+from datalog_gate.doors.server.system import HEALTH
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.engine.sql.database import open_database
 from datalog_gate.files.stack_definition import StackDefinition
@@ -451,6 +454,16 @@ def test_a_file_that_does_not_load_turns_the_health_red_until_it_does(tmp_path: 
         answer = api.ask("GET", "/healthcheck", token="")
         states.append((answer.status_code, answer.json["checks"]["rules"]["status"], answer.json["status"]))
     assert states == [(200, "ok", "ok"), (503, "failing", "failing"), (200, "ok", "ok")]
+
+
+def test_a_locked_store_turns_the_health_red_at_once(api: Api) -> None:
+    assert api.ask("GET", "/healthcheck", token="").status_code == 200
+    with closing(sqlite3.connect(api.folder / "server" / "store", isolation_level=None)) as rows:
+        rows.execute("BEGIN EXCLUSIVE")
+        answer = api.ask("GET", "/healthcheck", token="")
+        rows.execute("ROLLBACK")  # which the checks would have waited for
+    late = {"status": "failing", "problem": "no answer within 0.8 seconds"}
+    assert (answer.status_code, answer.json["checks"]) == (503, dict.fromkeys(HEALTH, late))
 
 
 def test_a_wrong_setting_and_a_taken_port_are_reported_at_the_start(tmp_path: Path) -> None:

@@ -204,6 +204,7 @@ def test_a_lease_is_its_owners_until_it_ends(store: Store) -> None:
     assert [store.run(None, mine.extend), store.run(None, other.extend)] == [False, True]
     other.end()
     assert mine.take() == ""
+    assert store.run(None, lambda rows: rows.execute(select(leases.c.name)).scalars().all()) == ["reconcile"]  # no dead
 
 
 def test_the_lease_of_a_killed_process_ends_by_itself(store: Store) -> None:

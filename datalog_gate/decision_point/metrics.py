@@ -191,9 +191,9 @@ def measure_store(url: str, now: float) -> list[Sample]:
 
     try:
         store = Store(url, wait=STORE_SECONDS)
-        claims = store.run(None, count_claims)
-        misplaced = store.run(None, count_misplaced)
-        waiting = store.run(None, lambda rows: count_approvals(rows, now))
+        claims, misplaced, waiting = store.run(
+            None, lambda rows: (count_claims(rows), count_misplaced(rows), count_approvals(rows, now))
+        )
     except (StoreError, ValueError):  # ValueError for a URL that is wrong, or a driver that is not installed
         return [("datalog_gate_store_up", (), [0.0])]
     samples: list[Sample] = [("datalog_gate_store_up", (), [1.0])]

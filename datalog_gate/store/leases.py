@@ -38,6 +38,7 @@ class Lease:
                 return ""
             owner = rows.execute(select(leases.c.owner).where(leases.c.name == self._name)).scalar()
             if owner is None:
+                rows.execute(leases.delete().where(leases.c.until <= now))  # of dead owners
                 rows.execute(leases.insert().values(name=self._name, **values))
                 return ""
             return str(owner)

@@ -40,7 +40,7 @@ def post(url: str, headers: dict[str, str]) -> Any:
         try:
             entry = {**ENTRY, "reason": headers["Idempotency-Key"]}
             answer = requests.post(f"{url}/v2/waivers", json=entry, headers=headers, timeout=PATIENCE)
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):  # also within an answer
             continue
         if answer.status_code != 503:
             assert answer.status_code == 201, answer.text
