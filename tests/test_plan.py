@@ -80,5 +80,5 @@ def test_what_gives_nothing_to_the_head_only_has_to_exist(body: Body, nodes: int
     rows = {"node": CountedRows([(1,), (2,), (3,)]), "edge": CountedRows([(1, 1), (1, 2), (2, 3), (3, 1)])}
     compiled = compile_plan(Plan((V0,), body), emits=False)
     lookups = [rows[relation_name(access.relation)] for access in compiled.accesses]
-    compiled.work(lookups, compiled.constants, {}, None, (), lambda: 1000)
+    compiled.work(lookups, compiled.constants, {}, None, (), 1000, lambda _: 1000)
     assert {name: counted.read for name, counted in rows.items()} == {"node": nodes, "edge": edges}

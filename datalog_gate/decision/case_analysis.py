@@ -34,8 +34,8 @@ from datalog_gate.template.tree import Steps
 TRIES = 256
 """The maximum number of combinations of values tried for one finding."""
 WORK = 30_000
-"""The maximum number of facts, resources and findings judged again for all findings of a decision: about a second. It
-does not use a clock, so that the results are the same everywhere."""
+"""The maximum number of facts, resources and findings judged again for all findings of a decision: about a
+second."""
 LARGEST = WORK // 8
 """The maximum work of one try. For a larger stack only few findings would be settled."""
 ALWAYS = 100
@@ -95,7 +95,7 @@ class _Branch(NamedTuple):
 
 class CaseAnalysis:
     """Judges the stacks under assumptions, each case once for all findings. `judge` judges stacks by some of the rules,
-    without settling. All of it together may use the budget of one group of policies."""
+    without settling. All of it together may use the budget of one group of policies, each try a share."""
 
     def __init__(
         self,
@@ -122,8 +122,9 @@ class CaseAnalysis:
         self._subjects = {
             (violation.policy, violation.resource) for violation in (*certain, *undetermined) if violation.resource
         }
-        self._ready, self._budget = ready, budget
-        self._until = None if budget.seconds is None else budget.clock() + budget.seconds
+        tries = max(1, WORK // self._size)
+        seconds = None if budget.seconds is None else budget.seconds / tries
+        self._ready, self._budget = ready, replace(budget, seconds=seconds)
         self._judged: dict[frozenset[tuple[Unknown, Value]], Decision | None] = {}
         self._impossible: set[frozenset[tuple[Unknown, Value]]] = set()
         self._left = WORK
@@ -204,12 +205,9 @@ class CaseAnalysis:
         return decision
 
     def _judge_again(self, values: Case) -> Decision | None:
-        seconds = None if self._until is None else self._until - self._budget.clock()
-        if seconds is not None and seconds <= 0:
-            return None
         try:
             stacks = [replace(self._reread(stack, values, self._steps), live=stack.live) for stack in self._stacks]
-            return self._judge(self._rules, stacks, replace(self._budget, seconds=seconds))
+            return self._judge(self._rules, stacks, self._budget)
         except InputError as error:
             if all(diagnostic.code == IMPOSSIBLE for diagnostic in error.diagnostics):
                 self._impossible.add(_case_key(values))

@@ -37,7 +37,7 @@ from datalog_gate.schema.relations import UNLOCKED
 from datalog_gate.stack.model import Stack
 
 PLACING = Budget(looks=300_000)
-"""The budget for locating findings: some seconds. It has no clock, so that places are the same everywhere."""
+"""The budget for locating findings: some seconds."""
 NAMELESS = frozenset({"_id", "_stack", "_index", "_index2", "_key", "_key2", "id", "stack"})
 """The columns that identify a row; their values are not in the template's text."""
 

@@ -141,7 +141,10 @@ class Settings:
         several=True,
     )
     budget_seconds: float = _option(
-        5.0, "Seconds that the policies of one level may take; after that they are indeterminate.", min=0, mutable=True
+        5.0,
+        "Work of the policies of one level; past it they are indeterminate. 1 is 10,000,000 steps, about a second.",
+        min=0,
+        mutable=True,
     )
     budget_facts: int = _option(1_000_000, "Facts that the policies of one level may derive.", min=1, mutable=True)
     decision_log: str = _option(

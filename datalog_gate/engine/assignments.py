@@ -16,7 +16,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Row, Unknown, Value, in_order
 from datalog_gate.engine.budget import Watch
-from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
+from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, cost, fits, holds
 from datalog_gate.engine.least_model import IndexedTable
 from datalog_gate.schema.declaration import RelationRef
 
@@ -151,7 +151,9 @@ class Assignments:
 
     def _fitting(self, match: Match, binding: Binding, before: Cause | None) -> Iterator[Assignment]:
         """Extend the binding by each matching row, with the least cause among `before` and the row's errors."""
-        for row in self._rows(match, binding):
+        rows = self._rows(match, binding)
+        self.watch.count(len(rows))
+        for row in rows:
             extended = _extend(match, row, binding)
             if extended is not None:
                 yield extended, before
@@ -197,6 +199,7 @@ class Assignments:
                     return compare(comparator, *operands, when_unknown, scoped.literal.null_test)
                 case Call(builtin, inputs, outputs, _, when_unknown):
                     values = [_value(operand, binding) for operand in inputs]
+                    self.watch.count(cost(values))
                     if not outputs:
                         return holds(builtin, values, when_unknown)
                     return _bind_output(outputs[0], compute(builtin, values), binding)

@@ -1,18 +1,24 @@
-"""Budgets of evaluations, and the watch that enforces them."""
+"""Budgets of evaluations, and the watch that enforces them.
+
+No clock is read, so that the load of a host decides nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from operator import attrgetter
-from time import monotonic
 from typing import Literal, NoReturn
 
 from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.records import dataclass, field
 
+STEPS_PER_SECOND = 10_000_000
+"""The steps that count as a second: a step is a row that a compiled rule reads."""
+PER_LOOK = 100
+"""The steps of a row that a search for assignments reads."""
 BETWEEN_CHECKS = 10_000
-"""The number of rows read between two checks: a few milliseconds of work."""
+"""The number of steps between two checks: a millisecond of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +27,14 @@ class Budget:
 
     facts: int | None = None
     seconds: float | None = None
-    """The maximum duration, by the `clock`."""
-    clock: Callable[[], float] = monotonic
+    """The maximum work, in units of `STEPS_PER_SECOND`. An engine in a process of its own has as many real seconds."""
     looks: int | None = None
     """The maximum number of rows that a search for assignments reads."""
+
+    @property
+    def steps(self) -> float:
+        """The maximum number of steps."""
+        return float("inf") if self.seconds is None else self.seconds * STEPS_PER_SECOND
 
 
 UNLIMITED = Budget()
@@ -38,7 +48,7 @@ class Share:
 
     rule: CheckedRule
     facts: int = 0
-    seconds: float = 0.0
+    steps: int = 0
 
 
 @dataclass(slots=True)
@@ -46,67 +56,77 @@ class Watch:
     """Counts what each rule uses, one at a time, and raises a `BudgetError` that names the one that used most."""
 
     budget: Budget = UNLIMITED
-    began: float = field(init=False)
+    left: int = BETWEEN_CHECKS
+    """The number of steps before the next check."""
     facts: int = 0
+    steps: int = 0
     looks: int = 0
-    _runs: list[tuple[CheckedRule, int, float]] = field(default_factory=list)
-    """Each run of a rule, with the number of added facts and its end time."""
+    _shares: dict[int, Share] = field(default_factory=dict)
+    """By the id of its rule."""
     _rule: CheckedRule | None = None
     _known: Sized = ()
-    _before: int = 0
-    left: int = BETWEEN_CHECKS
-    """The number of rows that may be read before the next check."""
+    _before: tuple[int, int] = (0, 0)
+    """The rows in `_known`, and the steps, when the rule started."""
+    _given: int = field(init=False)
+    """The number of steps that were given with the last check."""
 
     def __post_init__(self) -> None:
-        self.began = self.budget.clock()
+        self._given = self.left
 
     def start(self, rule: CheckedRule, known: Sized) -> None:
         """Start a rule, which adds its rows to `known`."""
         self._rule = rule
         self._known = known
-        self._before = len(known)
+        self._before = len(known), self.steps
 
-    def stop(self) -> None:
-        """Stop the rule. Errors: BudgetError."""
+    def stop(self, left: int) -> None:
+        """Stop the rule, with so many steps left. Errors: BudgetError."""
+        self._count(left)
         if self._rule:
             self._account(self._rule)
-        self.check()
+        self.left = self.check(self.left)
 
-    def check(self) -> int:
-        """Check all limits. Return the number of rows that may be read before the next check. Errors: BudgetError."""
+    def check(self, left: int) -> int:
+        """Check all limits, with so many steps left. Return the number before the next check. Errors: BudgetError."""
+        self._count(left)
         budget = self.budget
-        if budget.seconds is not None and budget.clock() - self.began > budget.seconds:
-            self._exceed(f"out of time after {budget.seconds:g} s", "seconds")
-        if budget.facts is not None and self.facts + len(self._known) - self._before > budget.facts:
+        if self.steps > budget.steps:
+            self._exceed(f"more than {budget.steps:,.0f} steps", "steps")
+        if budget.facts is not None and self.facts + len(self._known) - self._before[0] > budget.facts:
             self._exceed(f"more than {budget.facts:,} facts", "facts")
         if budget.looks is not None and self.looks > budget.looks:
-            self._exceed(f"more than {budget.looks:,} rows looked at", "seconds")
-        return BETWEEN_CHECKS
+            self._exceed(f"more than {budget.looks:,} rows looked at", "steps")
+        return self.left
 
     def count_rows(self, rows: int) -> None:
+        """Count the rows that a search reads. Errors: BudgetError."""
         self.looks += rows
-        self.left -= rows
+        self.count(rows * PER_LOOK)
+
+    def count(self, steps: int) -> None:
+        """Count steps. Errors: BudgetError."""
+        self.left -= steps
         if self.left < 0:
-            self.left = self.check()
+            self.check(self.left)
+
+    def _count(self, left: int) -> None:
+        self.steps += self._given - left
+        self.left = self._given = BETWEEN_CHECKS
 
     def _account(self, rule: CheckedRule) -> None:
-        derived = len(self._known) - self._before
+        rows, steps = self._before
+        share = self._shares.setdefault(id(rule), Share(rule))
+        derived = len(self._known) - rows
         self.facts += derived
-        self._runs.append((rule, derived, self.budget.clock()))
-        self._rule, self._known, self._before = None, (), 0
+        share.facts += derived
+        share.steps += self.steps - steps
+        self._rule, self._known, self._before = None, (), (0, self.steps)
 
-    def _exceed(self, message: str, measure: Literal["facts", "seconds"]) -> NoReturn:
+    def _exceed(self, message: str, measure: Literal["facts", "steps"]) -> NoReturn:
         if self._rule:
             self._account(self._rule)
-        shares: dict[int, Share] = {}
-        since = self.began
-        for rule, derived, end in self._runs:
-            used = shares.setdefault(id(rule), Share(rule))
-            used.facts += derived
-            used.seconds += end - since
-            since = end
-        share = max(shares.values(), key=attrgetter(measure), default=None)
+        share = max(self._shares.values(), key=attrgetter(measure), default=None)
         if share is None:
             raise BudgetError(message)
-        usage = f"took {share.seconds:.1f} s" if measure == "seconds" else f"made {share.facts:,} of {self.facts:,}"
-        raise BudgetError(f"{message}: the rule of {share.rule.relation} at {share.rule.span} {usage}", share.rule.span)
+        used = f"took {share.steps:,}" if measure == "steps" else f"made {share.facts:,} of {self.facts:,}"
+        raise BudgetError(f"{message}: the rule of {share.rule.relation} at {share.rule.span} {used}", share.rule.span)

@@ -35,6 +35,10 @@ DIGITS = 4000
 SMALL = 10**18
 """Arithmetic on numbers between -SMALL and SMALL can't exceed `DIGITS`."""
 CHARACTERS = 1_000_000
+PER_CALL, LETTERS = 30, 8
+"""The steps of a call, and the number of characters in its inputs that take one more."""
+OF_TEXTS = frozenset(["matches", "contains", "lower", "upper", "split", "replace", "trim", "concat"])
+"""The builtins that read all of a text, which may be long."""
 _UNKNOWN = frozenset((Unknown, Tuples))
 _INPUT_TYPES = {name: [types_of(column.kinds) for column in call.inputs] for name, call in CALLS.items()}
 
@@ -49,6 +53,11 @@ _NUMERAL = re.compile(r"[+-]?\d{1,1000}(?:\.\d{1,1000})?", re.ASCII)
 
 class EvaluationError(GateError):
     """A value that cannot be computed, or a comparison of kinds without an order."""
+
+
+def cost(inputs: Sequence[Value]) -> int:
+    """The steps of a call that reads all of its inputs."""
+    return PER_CALL + sum([len(value) for value in inputs if type(value) is str]) // LETTERS
 
 
 def compute(name: str, inputs: Sequence[Value]) -> Value:

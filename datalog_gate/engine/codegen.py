@@ -16,19 +16,19 @@ from datalog_gate.analysis.program import variables
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Unknown, Value
 from datalog_gate.engine import syntax
-from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds
+from datalog_gate.engine.builtins import OF_TEXTS, PER_CALL, SMALL, aggregate, compare, compute, cost, fits, holds
 from datalog_gate.engine.least_model import IndexedTable
 from datalog_gate.engine.plan import MOST_LOOPS, Plan, TooDeepError
 from datalog_gate.schema.declaration import RelationRef
 
-PER_CALL = 200
-"""The cost of a builtin call, in rows read."""
+PER_UNKNOWN = 40
+"""The steps of a comparison with an unknown value."""
 PLAIN = frozenset((int, str))
 """The types whose order in Python is that of the language."""
 ARITHMETIC: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
 ORDERS: dict[str, type[ast.cmpop]] = {"<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
 GLOBALS: dict[str, object] = {
-    **{of.__name__: of for of in (aggregate, compare, compute, fits, holds, int, len, set, str, type, Unknown)},
+    **{of.__name__: of for of in (aggregate, compare, compute, cost, fits, holds, int, len, set, str, type, Unknown)},
     "MOST": SMALL,
     "LEAST": -SMALL,
     "PLAIN": PLAIN,
@@ -59,14 +59,15 @@ class Access:
 class Compiled:
     """The function of a plan, with its arguments.
 
-    ``work(lookups, constants, known, emit, news, check)`` adds each row of the head to `known`. If the plan was
+    ``work(lookups, constants, known, emit, news, left, check)`` adds each row of the head to `known`. If the plan was
     compiled to emit, it passes each row that was not known to `emit`. `lookups` holds what `accesses` describe, `news`
-    the rows of the last round. `check` returns how many rows may be read before it must be called again.
+    the rows of the last round. It counts the steps down from `left`, without those over `news`, and returns what is
+    left. With less than none `check(left)` must be called, which returns how many there are before its next call.
 
     Errors: EvaluationError of the first assignment that fails; any error of `check`.
     """
 
-    work: Callable[..., None]
+    work: Callable[..., int]
     accesses: tuple[Access, ...]
     constants: tuple[Value, ...]
 
@@ -77,14 +78,13 @@ def compile_plan(plan: Plan, emits: bool) -> Compiled:
     writer = _FunctionWriter()
     body = writer.block(plan.body, _variables(plan.head), writer.head(plan.head, emits), outermost=True)
     start: list[ast.stmt] = []
-    for names, parameter in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
-        if names:
-            start.append(syntax.Assign([syntax.Tuple([*map(_store, names)], ast.Store())], _load(parameter)))
-    if writer.counts:
-        start.append(_put("left", _call("check")))
-    parameters = [syntax.Arg(name) for name in ("lookups", "constants", "known", "emit", "news", "check")]
+    for slots, parameter in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
+        if slots:
+            start.append(syntax.Assign([syntax.Tuple([*map(_store, slots)], ast.Store())], _load(parameter)))
+    names = ("lookups", "constants", "known", "emit", "news", "left", "check")
+    parameters = [syntax.Arg(name) for name in names]
     arguments = ast.arguments([], parameters, kwonlyargs=[], kw_defaults=[], defaults=[])
-    function = syntax.FunctionDef("work", arguments, [*start, *body], [])
+    function = syntax.FunctionDef("work", arguments, [*start, *body, syntax.Return(_load("left"))], [])
     module = compile(ast.Module([function], []), "<plan>", "exec")
     (code,) = (co_const for co_const in module.co_consts if isinstance(co_const, CodeType))
     constants = tuple(constant.value for constant in writer.constants)
@@ -134,8 +134,6 @@ class _FunctionWriter:
     """The variables that are bound at the current place."""
     not_null: set[ir.Var] = field(default_factory=set)
     """The variables that are not null at the current place."""
-    counts: bool = False
-    """Whether the function counts the rows it reads."""
     loops: int = 0
     """The loop depth of the current place."""
     names: int = 0
@@ -180,8 +178,8 @@ class _FunctionWriter:
                 inner += self.exists(body[at:], wanted=True)
                 break
             else:
-                around, counted = inner, not outermost or inner is not statements
-                inner = self.scan(scan, inner, scan.repeats and at < last_costly, counted)
+                around = inner
+                inner = self.scan(scan, inner, scan.repeats and at < last_costly)
                 if flag and around is not statements:
                     around.append(syntax.If(_load(flag), [syntax.Break()], []))
         if inner is statements:
@@ -208,7 +206,7 @@ class _FunctionWriter:
                     scan.binds.append((column, term))
         return scan
 
-    def scan(self, scan: _Scan, body: list[ast.stmt], distinct: bool, counted: bool) -> list[ast.stmt]:
+    def scan(self, scan: _Scan, body: list[ast.stmt], distinct: bool) -> list[ast.stmt]:
         rows = _load("news") if scan.match.new else self.access(scan.access(distinct))
         self.bound.update(var for _, var in scan.binds)
         if scan.keys:
@@ -218,7 +216,7 @@ class _FunctionWriter:
             body.append(if_group)
             body, rows = if_group.body, _load(group)
             self.not_null.update(var for _, var in scan.keys)
-        if counted:
+        if not scan.match.new:
             body += self.count(_call("len", rows))
         if distinct:
             targets: list[ast.expr] = [_store(var.name) for _, var in scan.binds]
@@ -254,7 +252,7 @@ class _FunctionWriter:
 
     def step(self, literal: ir.CheckedLiteral) -> list[ast.stmt]:
         if test := self.test(literal):
-            return [_unless(test)]
+            return [*self.unknowns(literal), _unless(test)]
         match literal:
             case ir.Compare(left=left, right=right):
                 target, source = (right, left) if left in self.bound or isinstance(left, ir.Const) else (left, right)
@@ -286,6 +284,14 @@ class _FunctionWriter:
         tests.append(syntax.Compare(row, [ast.In()], [self.access(Access(scan.match.relation))]))
         return _joined(ast.And(), tests)
 
+    def unknowns(self, literal: ir.CheckedLiteral) -> list[ast.stmt]:
+        """Count a comparison that must hold only for some value, if a side is unknown: it takes long to decide."""
+        if not isinstance(literal, ir.Compare) or not literal.when_unknown:
+            return []
+        sides = [self.term(side) for side in (literal.left, literal.right) if isinstance(side, ir.Var)]
+        tests = [_is_type(side, "Unknown") for side in sides]
+        return [syntax.If(_joined(ast.Or(), tests), self.count(syntax.Constant(PER_UNKNOWN)), [])] if tests else []
+
     def comparison(self, compare: ir.Compare) -> ast.expr:
         left, right = self.term(compare.left), self.term(compare.right)
         flags = syntax.Constant(compare.when_unknown), syntax.Constant(compare.null_test)
@@ -314,11 +320,12 @@ class _FunctionWriter:
     def call(self, call: ir.Call) -> list[ast.stmt]:
         name = syntax.Constant(call.builtin)
         inputs = self.terms(call.inputs)
+        steps = syntax.Constant(1 if call.builtin in ARITHMETIC else PER_CALL)
+        counted = self.count(_call("cost", inputs) if call.builtin in OF_TEXTS else steps)
         if not call.outputs:
             test = _call("holds", name, inputs, syntax.Constant(call.when_unknown))
-            return [*self.count(syntax.Constant(PER_CALL)), _unless(test)]
+            return [*counted, _unless(test)]
         value = _call("compute", name, inputs)
-        counted = self.count(syntax.Constant(1 if call.builtin in ARITHMETIC else PER_CALL))
         if call.builtin in ARITHMETIC:
             value = self.arithmetic(call, value)
         elif call.builtin == "??":
@@ -385,9 +392,11 @@ class _FunctionWriter:
         self.bound, self.not_null = bound, not_null
 
     def count(self, rows: ast.expr) -> list[ast.stmt]:
-        self.counts = True
         over = syntax.Compare(_load("left"), [ast.Lt()], [syntax.Constant(0)])
-        return [syntax.AugAssign(_store("left"), ast.Sub(), rows), syntax.If(over, [_put("left", _call("check"))], [])]
+        return [
+            syntax.AugAssign(_store("left"), ast.Sub(), rows),
+            syntax.If(over, [_put("left", _call("check", _load("left")))], []),
+        ]
 
     def key(self, scan: _Scan) -> ast.expr:
         keys = [var for _, var in scan.keys]

@@ -15,7 +15,7 @@ from datalog_gate.base.gc import paused
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Row, row_key
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
-from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
+from datalog_gate.engine.budget import PER_LOOK, UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
 from datalog_gate.engine.codegen import Compiled, compile_plan
 from datalog_gate.engine.least_model import IndexedTable, Model, ModelError
@@ -232,8 +232,8 @@ class _Evaluation:
         if self.once and self._is_small(part):
             count = len(news)
             try:
-                self._search(part, known, emit, news, Watch(Budget(looks=FEW_LOOKS), left=FEW_LOOKS))
-                self.watch.stop()
+                self._search(part, known, emit, news, Watch(Budget(looks=FEW_LOOKS), left=FEW_LOOKS * PER_LOOK))
+                self.watch.stop(self.watch.left)
                 return count
             except BudgetError:
                 pass
@@ -241,14 +241,15 @@ class _Evaluation:
         if compiled and not (self.errors and self._reads_errors(part.rule)):
             try:
                 lookups = [access.of(self.tables[access.relation]) for access in compiled.accesses]
-                compiled.work(lookups, compiled.constants, known, emit, news, self.watch.check)
-                self.watch.stop()
+                watch = self.watch
+                left = compiled.work(lookups, compiled.constants, known, emit, news, watch.left, watch.check)
+                watch.stop(left - len(news))
                 return len(news)
             except EvaluationError:
                 pass
         count = len(news)  # which may be the list that `emit` extends
         self._search(part, known, emit, news, self.watch)
-        self.watch.stop()
+        self.watch.stop(self.watch.left)
         return count
 
     def _is_small(self, part: _Part) -> bool:
