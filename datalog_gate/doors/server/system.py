@@ -16,6 +16,7 @@ from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.doors.server.schemas import PAGES, describe_object
 from datalog_gate.plugins.breaker import within
+from datalog_gate.plugins.plugin_errors import UnavailableError
 from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ def _show_health(call: ApiCall) -> Reply:
             well, facts = check(call.server)
             done[name] = {"status": "ok" if well else "failing", **facts}
 
-    with suppress(TimeoutError):
+    with suppress(UnavailableError):
         within(PATIENCE, "health", check_all)
     late: dict[str, object] = {"status": "failing", "problem": f"no answer within {PATIENCE:g} seconds"}
     checks = {name: done.get(name, late) for name in HEALTH}
