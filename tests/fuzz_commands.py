@@ -232,7 +232,8 @@ class Workshop:
             (folder / name).symlink_to(target)
         Path(os.fsdecode(os.fsencode(folder) + b"/\xff.yaml")).write_text(STACK)
         with self._inside():
-            point = point_at(datetime(2027, 3, 1, 12, tzinfo=UTC), rules="rules", decision_log="log.jsonl")
+            now = datetime(2027, 3, 1, 12, tzinfo=UTC)
+            point = point_at(now, rules=f"{folder}/rules", decision_log=f"{folder}/log.jsonl")
             stack = StackDefinition(STACK, parameters={"f": "huge"})
             answer = point.judge(Operation("api", "create", "web", "p", lambda: stack, {"user_id": "u", "roles": []}))
             point.flush()

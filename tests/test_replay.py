@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("rules").mkdir()
     Path("rules/m.dl").write_text(RULES)
-    point = point_at(NOW, rules="rules", decision_log="log.jsonl", exempt_projects="p9")
+    point = point_at(NOW, rules=f"{tmp_path}/rules", decision_log=f"{tmp_path}/log.jsonl", exempt_projects="p9")
     texts = [("web", "p1", TEMPLATE.replace("FLAVOR", "huge")), ("db", "p1", TEMPLATE.replace("FLAVOR", "tiny"))]
     for name, project, text in [*texts, ("bad", "p1", "resources: ["), ("own", "p9", TEMPLATE)]:
         definition = StackDefinition(text, parameters={"key": "S3CRET"})
@@ -51,7 +51,7 @@ def ids() -> list[str]:
 
 
 def test_replay_judges_an_update_against_the_older_state(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    point = point_at(NOW, rules=str(folder / "rules"), decision_log="updates.jsonl")
+    point = point_at(NOW, rules=str(folder / "rules"), decision_log=f"{folder}/updates.jsonl")
     new = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "S3CRET"})
     old = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "other", "gone": "x"})
     operation = Operation("api", "update", "web", "p1", lambda: new, MEMBER, against=lambda: old)

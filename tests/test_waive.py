@@ -44,7 +44,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def logged(waivers: str = "") -> str:
     """The id of a creation that a service judged and logged."""
-    point = point_at(NOW, rules="rules", decision_log="log.jsonl", waivers=waivers)
+    here = Path.cwd()
+    waivers = waivers and str(here / waivers)
+    point = point_at(NOW, rules=f"{here}/rules", decision_log=f"{here}/log.jsonl", waivers=waivers)
     answer = point.judge(Operation("api", "create", "s", "p1", lambda: StackDefinition(TEMPLATE), MEMBER))
     point.flush()
     return answer.id
