@@ -12,7 +12,7 @@ import pytest
 from falcon.testing import Result
 
 from datalog_gate.doors.server.application import create_app, trust_token
-from datalog_gate.doors.server.pages.sessions import COOKIE, form_key, make_cookie
+from datalog_gate.doors.server.pages.sessions import COOKIE, SessionFiles, form_key, make_cookie
 from datalog_gate.doors.server.pages.site import POLICY
 from datalog_gate.doors.server.pages.views import VIEWS
 from datalog_gate.doors.server.policy_server import create_server
@@ -41,9 +41,11 @@ class Browser:
 
     def __init__(self, folder: Path) -> None:
         (folder / "server.conf").write_text(CONF.format(folder=folder))
-        conf = read_config(folder / "server.conf")
+        self.folder, conf = folder, read_config(folder / "server.conf")
         self.server = create_server(conf)
         self.applications = [create_app(conf, self.server, trust) for trust in (trust_token(TOKEN), trust_users)]
+        self.sessions = SessionFiles(folder / "server" / "sessions")
+        self.cookies: dict[str, str] = {}
         self._operator, self._users = map(create_client, self.applications)
 
     def get(self, path: str, user: str = "", token: str = "") -> Result:
@@ -52,16 +54,22 @@ class Browser:
     def post(self, path: str, form: dict[str, str], user: str = "", **headers: str) -> Result:
         """Send a form, with the key of the session unless it has one."""
         token = user or TOKEN
-        body = urlencode({"form_key": form_key(token), **form})
+        body = urlencode({"form_key": form_key(self.cookie(token)), **form})
         headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
         return self._ask("POST", path, user, token, body, headers)
+
+    def cookie(self, token: str) -> str:
+        """The cookie of the session with a token."""
+        if token not in self.cookies:
+            self.cookies[token] = self.sessions.start(token)
+        return self.cookies[token]
 
     def _ask(
         self, method: str, path: str, user: str, token: str, body: str = "", headers: dict[str, str] | None = None
     ) -> Result:
         client = self._users if user else self._operator
         path, _, query = path.partition("?")
-        given = {"Cookie": f"other=1; {COOKIE}={token}", **(headers or {})}
+        given = {"Cookie": f"other=1; {COOKIE}={self.cookie(token)}", **(headers or {})}
         return client.simulate_request(method, path, query_string=query, body=body, headers=given)
 
 
@@ -178,9 +186,28 @@ def test_without_a_session_each_page_leads_to_the_sign_in_and_back(browser: Brow
     assert 'name="next" value="/pages/stacks?outcome=deny"' in page.text
     answer = browser.post("/pages/sign-in", {"token": TOKEN, "next": "/pages/stacks?outcome=deny"})
     assert (answer.status_code, location(answer)) == (303, "/pages/stacks?outcome=deny")
-    assert answer.headers["set-cookie"] == f"{COOKIE}={TOKEN}; Path=/pages; HttpOnly; SameSite=Lax"
-    assert make_cookie("t", secure=True).endswith("; Secure")
+    value, _, rest = answer.headers["set-cookie"].removeprefix(f"{COOKIE}=").partition("; ")
+    assert (rest, browser.sessions.find_token(value)) == ("Path=/pages; HttpOnly; SameSite=Lax; Max-Age=28800", TOKEN)
+    assert [TOKEN.encode() in path.read_bytes() for path in (browser.folder / "server/sessions").iterdir()] == [
+        False
+    ] * 2
+    assert "; Secure;" in make_cookie("t", secure=True)
+    browser.cookies[TOKEN] = value
+    assert browser.get("/pages/stacks").status_code == 200
     assert browser.post("/pages/sign-out", {}).headers["set-cookie"].startswith(f"{COOKIE}=; Path=/pages; HttpOnly")
+    assert browser.get("/pages/stacks").status_code == 303  # also with the cookie
+    assert browser.get("/pages/stacks", token=value).status_code == 303  # which is no token
+
+
+def test_a_session_ends(tmp_path: Path) -> None:
+    now = 1000.0
+    sessions = SessionFiles(tmp_path / "sessions", lambda: now)
+    cookie = sessions.start("t0ken")
+    assert [sessions.find_token(cookie), sessions.find_token("other"), sessions.find_token("")] == ["t0ken", "", ""]
+    now += 8 * 3600 + 1
+    assert sessions.find_token(cookie) == ""
+    sessions.start("next")
+    assert len(list((tmp_path / "sessions").iterdir())) == 1
 
 
 def test_a_wrong_token_is_refused(browser: Browser) -> None:

@@ -31,10 +31,11 @@ from datalog_gate.doors.server.access import (
 )
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.json_body import read_json
-from datalog_gate.doors.server.pages.sessions import PageSessions
+from datalog_gate.doors.server.pages.sessions import PageSessions, SessionFiles
 from datalog_gate.doors.server.pages.site import add_pages
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.schemas import Schema, Validator
+from datalog_gate.doors.server.server_options import find_folder
 from datalog_gate.store.api_records import Write
 from datalog_gate.store.rule_store import StaleError
 from datalog_gate.store.transaction import StoreError
@@ -62,7 +63,8 @@ def create_app(
     for kind in (Exception, falcon.HTTPError):  # Falcon has handlers of its own for the latter
         app.add_error_handler(kind, _answer_error)
     observed = partial(_observe, app, server)
-    application = PageSessions(observed, authenticate(observed))
+    sessions = SessionFiles(find_folder(server.options) / "sessions")
+    application = PageSessions(observed, authenticate(observed), sessions)
     outermost: WSGI = RequestId(HTTPProxyToWSGI(application, conf))
     return outermost
 

@@ -15,7 +15,7 @@ from datalog_gate.doors.server.endpoint import ApiError
 from datalog_gate.doors.server.json_body import read_body
 from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError
 from datalog_gate.doors.server.pages.keystone_sign_in import fetch_token
-from datalog_gate.doors.server.pages.sessions import MOST, OPEN, make_cookie
+from datalog_gate.doors.server.pages.sessions import MOST, OPEN, SessionFiles, make_cookie, read_cookie
 from datalog_gate.doors.server.pages.views import VIEWS, PageCall, Shown, View, link_next
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.scan_access import keep_scan_store
@@ -153,7 +153,7 @@ class _Style:
 
 
 class _SignIn:
-    """Accepts the server's token, or a Keystone password or token, and stores the token in the cookie."""
+    """Accepts the server's token, or a Keystone password or token, and starts a session."""
 
     def __init__(self, conf: Any, server: PolicyServer) -> None:
         self._conf, self._server = conf, server
@@ -181,7 +181,9 @@ class _SignIn:
             self._show(req, resp, 401, problem)
             return
         resp.status, resp.location = 303, _own_path(form.get("next", ""))
-        resp.append_header("Set-Cookie", make_cookie(token, req.scheme == "https"))
+        sessions: SessionFiles = req.env["datalog_gate.sessions"]
+        sessions.end(read_cookie(req.env))
+        resp.append_header("Set-Cookie", make_cookie(sessions.start(token), req.scheme == "https"))
 
     @property
     def _uses_keystone(self) -> bool:
@@ -194,6 +196,7 @@ class _SignIn:
 
 class _SignOut:
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        req.env["datalog_gate.sessions"].end(read_cookie(req.env))
         resp.status, resp.location = 303, OPEN[0]
         resp.append_header("Set-Cookie", make_cookie("", req.scheme == "https"))
 
