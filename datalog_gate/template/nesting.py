@@ -379,10 +379,10 @@ def _indexed(data: Data, variable: str, index: str, tree: Tree) -> Data:
             tree.spend(len(data) // 16)
             return data.replace(variable, index)
         case dict():
-            tree.spend(len(data))
+            tree.spend(1 + len(data))
             return {key: _indexed(value, variable, index, tree) for key, value in data.items()}
         case list():
-            tree.spend(len(data))
+            tree.spend(1 + len(data))
             return [_indexed(item, variable, index, tree) for item in data]
         case Unknown():
             if data.source.function:

@@ -137,7 +137,10 @@ class Scope:
             items = enumerate(data)
         else:
             return data if type(data) in SCALARS else self._plain(data, path, known)
-        self.tree.steps.left -= len(data)
+        steps = self.tree.steps
+        steps.left -= _PER_PART + len(data)
+        if steps.left < 0:
+            self.tree.spend(0)
         if len(path) > MAX_DEPTH:
             self.tree.stop("too-large", f"nested deeper than {MAX_DEPTH} levels", self.document.place(path))
         changed: dict[str | int, Data] = {}
@@ -482,8 +485,8 @@ def _mentioned(definition: Data) -> list[str]:
     return names
 
 
-_PER_MEMBER = 10
-"""The steps of reading an attribute of a group, for each member."""
+_PER_MEMBER, _PER_PART = 10, 2
+"""The steps of reading an attribute of a group, for each member, and of a list or map besides its items."""
 _YAQL = {"expression", "data"}
 _APART = {"yaql", "repeat"}
 """Functions whose arguments Heat resolves one by one, so that one that is left out is null."""
