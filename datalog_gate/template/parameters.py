@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from math import ceil, floor, isfinite
@@ -32,7 +32,7 @@ WRITTEN = Kind.BOOLEAN | Kind.NUMBER | Kind.STRING
 """The kinds of a value written for a parameter: it is present, and not a resource of the stack."""
 CFN_TYPES = dict(zip(("String", "Number", "CommaDelimitedList", "Json", "Boolean"), TYPES, strict=True))
 _PER_PARAMETER, _PER_LETTER = 20, 3
-"""The steps of reading a parameter, and a character of its pattern."""
+"""The steps of reading a parameter, and a character of its pattern; one of a text that holds JSON takes one."""
 _TRUE, _FALSE = {"1", "t", "true", "on", "y", "yes"}, {"0", "f", "false", "off", "n", "no"}
 _CFN_CONSTRAINTS = {
     "AllowedValues": ("allowed_values", None),
@@ -94,13 +94,24 @@ def _type(definition: Mapping[str, Data], dialect: Dialect) -> Data:
 def steps_of_section(section: Mapping[str, Data], given: Mapping[str, Given]) -> int:
     """The steps of reading the parameters in a section with these values."""
     steps = sum(steps_of(source.value) for source in given.values()) + sum(map(steps_of, section.values()))
-    for definition in section.values():
-        if isinstance(definition, dict):
-            constraints = definition.get("constraints", [{"allowed_pattern": definition.get("AllowedPattern")}])
-            for entry in constraints if isinstance(constraints, list) else []:
-                pattern = entry.get("allowed_pattern") if isinstance(entry, dict) else None
-                steps += _PER_LETTER * len(pattern) if isinstance(pattern, str) else 0
+    for name, definition in section.items():
+        if not isinstance(definition, dict):
+            continue
+        constraints = definition.get("constraints", [{"allowed_pattern": definition.get("AllowedPattern")}])
+        patterns = [
+            entry.get("allowed_pattern")
+            for entry in (constraints if isinstance(constraints, list) else ())
+            if isinstance(entry, dict)
+        ]
+        steps += _PER_LETTER * _letters(patterns)
+        if str(definition.get("type", definition.get("Type"))).lower() == "json":
+            default = definition.get("default", definition.get("Default"))
+            steps += _letters([default, given[name].value if name in given else None])
     return steps + _PER_PARAMETER * len(section)
+
+
+def _letters(values: Iterable[Data]) -> int:
+    return sum(len(value) for value in values if isinstance(value, str))
 
 
 def read_parameters(
