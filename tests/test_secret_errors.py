@@ -169,6 +169,7 @@ def test_an_error_in_a_template_made_of_a_hidden_value_shows_nothing_of_it(neste
 def test_a_store_of_scans_that_is_away_is_named_without_its_password(
     url: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("psycopg")
     code = main(["scan", "history", "--store", url])
     error = capsys.readouterr().err
     assert (code, error.startswith(f"error[unreadable] the store {shown} fails: ")) == (3, True)
