@@ -1,4 +1,4 @@
-"""The budget of a reading: a body that takes too much work is refused, at the place where the work ran out."""
+"""Bodies that take too much work to read are refused."""
 
 from __future__ import annotations
 

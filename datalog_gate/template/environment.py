@@ -249,7 +249,7 @@ class Environment:
 Report = Callable[[Diagnostic], None]
 
 
-class Account(NamedTuple):
+class WorkAccount(NamedTuple):
     """Where problems are reported, and work is counted."""
 
     report: Report
@@ -261,7 +261,7 @@ def read_environments(
     parameters: Mapping[str, Data],
     files: Iterable[Document],
     types: Mapping[str, Data],
-    account: Account,
+    account: WorkAccount,
     has_base_url: bool = True,
 ) -> Environment:
     """Merge environments. `types` are the types of the parameters of all templates that were found. Without
@@ -374,7 +374,7 @@ def _given(document: Document, name: str, section: Mapping[str, Data]) -> Iterat
         )
 
 
-def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: bool, account: Account) -> None:
+def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: bool, account: WorkAccount) -> None:
     old = target[key].value if key in target else None
     written = (target[key].written if key in target else ()) + given.written
     account.spend(len(written) + steps_of(old) + steps_of(given.value))
@@ -428,7 +428,9 @@ def _merged_map(old: Data, new: Data, deep: bool) -> Data:
     return result
 
 
-def _add_mapping(registry: Registry, key: str, value: Data, document: Document, base: str, account: Account) -> None:
+def _add_mapping(
+    registry: Registry, key: str, value: Data, document: Document, base: str, account: WorkAccount
+) -> None:
     def wrong(message: str, *path: str) -> None:
         account.report(Diagnostic("bad-environment", message, document.key_place(("resource_registry", *path))))
 

@@ -20,7 +20,7 @@ from datalog_gate.stack.model import Data, EnvironmentFile, Locate, Parameter, P
 from datalog_gate.template.assumptions import Assumed, Assumptions
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import MAX_STEPS, Document, Documents
-from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Account, Registry, read_environments
+from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Registry, WorkAccount, read_environments
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks, fetch_held
 from datalog_gate.template.nesting import find_size_limits
@@ -128,10 +128,10 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         types = declared_types(document.data)
         different = {id(file): file for file in files}.values()
         if len(files) > 1 and not types.keys() >= {name for file in different for name in _named_defaults(file)}:
-            silent = Account(lambda _: None, tree.spend)
+            silent = WorkAccount(lambda _: None, tree.spend)
             registry = read_environments(body, {}, files, types, silent, source.has_base_url).registry
             types = _types_below(tree, document, registry) | types
-        account = Account(tree.add, tree.spend)
+        account = WorkAccount(tree.add, tree.spend)
         given = read_environments(body, source.parameters, files, types, account, source.has_base_url)
         for section, name in source.masked:
             target = given.parameters if section == "parameters" else given.defaults

@@ -15,7 +15,7 @@ from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
-from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Account, read_environments
+from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, WorkAccount, read_environments
 from datalog_gate.template.held import HeldStack, label_of
 from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters
@@ -264,7 +264,7 @@ def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack
     document = parsed(tree, file, held.template)
     types = declared_types(document.data)
     body = parsed(tree, f"<environment of {below.id}>", held.environment, as_json=False)
-    environment = read_environments(body, {}, (), types, Account(tree.add, tree.spend), has_base_url=False)
+    environment = read_environments(body, {}, (), types, WorkAccount(tree.add, tree.spend), has_base_url=False)
     given = {}
     for name, parameter in environment.parameters.items():
         if name in types:

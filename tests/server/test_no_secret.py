@@ -1,4 +1,4 @@
-"""No log, answer, page or file of a server has the passwords, tokens and hidden parameters that are planted here."""
+"""No log, answer, page or file of a server has planted secrets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A write that is repeated with its key happens once, whatever dies while it is done.
+"""A write that is repeated with its key happens once.
 
-DATALOG_GATE_KILLS says how often each database and its worker are killed; 200 is the full form.
+Worker and database die at random moments. DATALOG_GATE_KILLS says how often for each database; 200 is the full form.
 """
 
 from __future__ import annotations

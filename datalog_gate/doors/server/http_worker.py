@@ -1,4 +1,4 @@
-"""The HTTP of a worker process: an event loop reads requests, and only a whole one takes a thread.
+"""An event loop reads requests; only a whole one takes a thread.
 
 waitress reads and answers, and gunicorn's master starts, replaces and ends the processes. Added here are the time in
 which a request must arrive, further limits, refusals in the server's format, and the end of a process.
@@ -41,7 +41,7 @@ IN_MEMORY = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """How many requests a process answers at once, and the size in bytes and the seconds in which one must arrive."""
 
     threads: int
@@ -52,7 +52,7 @@ class Limits:
 class HttpWorker(Worker):  # type: ignore[misc]
     """A process of the server. `limits` are set before the first one starts."""
 
-    limits = Limits(1, 0, 0.0)
+    limits = RequestLimits(1, 0, 0.0)
 
     def run(self) -> None:
         """Answer until a signal, and then until all requests that have arrived are answered."""
@@ -74,7 +74,7 @@ class HttpWorker(Worker):  # type: ignore[misc]
                 channel.end_if_slow(now, self.limits.seconds)
 
 
-def _create_server(application: Any, line: Any, limits: Limits) -> Any:
+def _create_server(application: Any, line: Any, limits: RequestLimits) -> Any:
     """The server of waitress on a listening socket."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

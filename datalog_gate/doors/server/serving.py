@@ -22,7 +22,7 @@ from oslo_log import log
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.server.access import WSGI
 from datalog_gate.doors.server.application import create_app, trust_keystone, trust_token
-from datalog_gate.doors.server.http_worker import HttpWorker, Limits
+from datalog_gate.doors.server.http_worker import HttpWorker, RequestLimits
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.server_options import GROUP, find_folder, register
 from datalog_gate.files.templates import unreadable
@@ -109,7 +109,7 @@ def read_token(folder: Path) -> str:
 
 def _configure(options: Any, host: str, port: int) -> dict[str, object]:
     """The settings of gunicorn."""
-    HttpWorker.limits = Limits(options.threads, options.body_limit, options.body_seconds)
+    HttpWorker.limits = RequestLimits(options.threads, options.body_limit, options.body_seconds)
     return {
         "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         "workers": options.workers,

@@ -1,4 +1,4 @@
-"""Browser sessions: the cookie, what the server keeps of one, and the keys of forms.
+"""Browser sessions: their cookies, files and keys of forms.
 
 The cookie is random. The server keeps a file with its hash as the name, and with the token, encrypted by the cookie as
 a one-time pad: neither of both without the other gives the token. Signing out removes the file.
