@@ -85,7 +85,7 @@ COMPUTING = (
     Check("lowest", 8),
     *(Check(f"quick {version}", 8, environment=f"py3{version[2:]}-quick", python=version) for version in PYTHONS),
     Check("scan", 10),
-    *generated("fuzz", 4, "30"),
+    *generated("fuzz", 6, "60"),
     *generated("differential", 4, "2000"),
     *generated("unknowns", 4, "600"),
     Check("values", 4, ("1",), tests=False),
