@@ -80,7 +80,7 @@ def generated(name: str, minutes: float, much: str) -> list[Check]:
 
 
 COMPUTING = (
-    Check("tox", 10, environment="py"),
+    Check("tox", 15, environment="py"),
     Check("slow", 15),
     Check("lowest", 8),
     *(Check(f"quick {version}", 8, environment=f"py3{version[2:]}-quick", python=version) for version in PYTHONS),
