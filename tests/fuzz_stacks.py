@@ -377,6 +377,7 @@ class Trial:
         self.door: Filter = wrap(self.heat, point=self.point, settings=self.point.settings)
         self.seeds = read_seeds()
         self.witness = Witness()
+        signal.signal(signal.SIGVTALRM, _hang)
         logging.getLogger("datalog_gate").addHandler(self.witness)
 
     def attempt(self, seed: int) -> str:
@@ -421,6 +422,8 @@ class Trial:
         except InputError as error:
             heavy = any(diagnostic.message.startswith("too much work") for diagnostic in error.diagnostics)
             return "too much work to read" if heavy else "not read"
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         return "read"
 
     @staticmethod
@@ -467,7 +470,6 @@ class Trial:
 
 def main(seconds: float, seed: int) -> None:
     """Try requests for that long. Prints the seed of each that goes wrong, and exits with 1 if any did."""
-    signal.signal(signal.SIGVTALRM, _hang)
     end, wrong, verdicts = time.monotonic() + seconds, 0, dict[str, int]()
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(Path(folder))

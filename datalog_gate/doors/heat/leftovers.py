@@ -7,7 +7,7 @@ to it: three updates that replace everything and fail leave four generations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heat.engine.template import Template
 from heat.objects.resource import Resource as Row
@@ -15,11 +15,13 @@ from heat.objects.stack import Stack as StackRow
 
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision_point.operation import Answer, Operation
-from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.doors.heat.heat_objects import copy_definition
 from datalog_gate.doors.heat.live_stack import LiveStack
 from datalog_gate.files.stack_definition import Leftovers, StackDefinition
 from datalog_gate.template.held import HeldStack
+
+if TYPE_CHECKING:  # the decision point may be broken
+    from datalog_gate.decision_point.point import DecisionPoint
 
 
 def judge(point: DecisionPoint, operation: Operation, stack: Any, template: Any) -> Answer:

@@ -58,6 +58,7 @@ def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield running_heat
 
 
+@pytest.mark.timeout(400)  # as many stacks as DATALOG_GATE_SCAN_STACKS says
 def test_every_stack_is_judged_as_it_is_and_only_what_changed_is_read_again(
     heat: Heat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
