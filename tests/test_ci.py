@@ -170,9 +170,9 @@ def test_an_environment_that_ends_without_tests_has_failed(
     [
         (False, False, 0, ["fuzz, fresh 1 0 0 0", "1 passed"]),
         (False, True, 1,
-         ["fuzz, fresh 0 1 0 0 FAILED", "fuzz, fresh: fails by a fresh seed: tox -e fuzz -- 60 7", "1 failed"]),
+         ["fuzz, fresh 0 1 0 0 FAILED", "fuzz, fresh: fails by a fresh seed: tox -e fuzz -- 45 7", "1 failed"]),
         (True, True, 0,
-         ["fuzz, fresh 0 0 0 0", "fuzz, fresh: fails, and did before the change: tox -e fuzz -- 60 7", "1 xfailed"]),
+         ["fuzz, fresh 0 0 0 0", "fuzz, fresh: fails, and did before the change: tox -e fuzz -- 45 7", "1 xfailed"]),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("committed", [True, False])
