@@ -25,6 +25,9 @@ LISTED = 64
 ROOM = 250
 """The number of resources of a tree from which such members are no longer listed."""
 
+_PER_UNKNOWN = 40
+"""The steps of an expression that each member of a group sees in its own form."""
+
 VERSIONS: Mapping[str, tuple[str, str]] = {
     group: ("HeatTemplateFormatVersion", "2012-12-12")
     if group in model.INSTANCE_GROUPS
@@ -386,6 +389,7 @@ def _indexed(data: Data, variable: str, index: str, tree: Tree) -> Data:
             return [_indexed(item, variable, index, tree) for item in data]
         case Unknown():
             if data.source.function:
+                tree.spend(_PER_UNKNOWN)
                 return tree.assumed.of(replace(data, source=at_member(data.source, variable, index)))
     return data
 
