@@ -1,6 +1,6 @@
 """A store on SQLite, PostgreSQL and MariaDB.
 
-These tests take minutes and need drivers: they run in the tox environment `stores` alone.
+These tests take minutes and need Heat and drivers: they run in the tox environment `stores` alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tests.stores.database_servers import DatabaseServer, MariaDB, PostgreSQL
 SIZE = os.environ.get("DATALOG_GATE_STORES", "")
 SHORT = SIZE == "short"
 """Whether what takes minutes is tried with fewer reservations, transitions and seconds."""
-collect_ignore_glob = [] if SIZE and find_spec("psycopg") and find_spec("pymysql") else ["test_*.py"]
+NEEDED = ("heat", "psycopg", "pymysql")
+collect_ignore_glob = [] if SIZE and all(map(find_spec, NEEDED)) else ["test_*.py"]
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("heat", reason="Heat is not installed")
-
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.heat_client import HeatStacks
 from datalog_gate.doors.cli.main import main
