@@ -35,7 +35,7 @@ from datalog_gate.store.leases import Lease
 from datalog_gate.store.migration import migrate
 from datalog_gate.store.old_files import read
 from datalog_gate.store.tables import METADATA, REVISION, leases, locks
-from datalog_gate.store.transaction import Store, StoreError, lock_all, take_turn
+from datalog_gate.store.transaction import Store, StoreError, lock_all, read_revision, take_turn
 from tests.ledger import request
 
 OLD_FILES = Path(__file__).parent / "old_files"
@@ -162,6 +162,19 @@ def test_a_busy_file_is_an_error_after_a_while(tmp_path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match=r"^store: database is locked$"):
             store.run("claims", lambda rows: rows)
+
+
+def test_a_file_is_read_while_another_transaction_writes_it(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store"), wait=0.01)
+    store.create()
+
+    def revision() -> str | None:
+        return store.run(None, read_revision, reads=True)
+
+    assert revision() == REVISION
+    with Store(str(tmp_path / "store")).engine.begin() as rows:
+        lock_all(rows)
+        assert revision() == REVISION
 
 
 @pytest.mark.parametrize(

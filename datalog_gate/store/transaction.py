@@ -123,9 +123,9 @@ class Store:
             self._run(migrate)
         return before
 
-    def run(self, lock: str | None, work: Callable[[Connection], Result]) -> Result:
+    def run(self, lock: str | None, work: Callable[[Connection], Result], reads: bool = False) -> Result:
         """Run work in one transaction, after all others with this lock, and again if it conflicts. Without a lock
-        others may write between its statements; transactions on a file always exclude each other."""
+        others may write between its statements; on a file they wait for each other, unless the work only reads."""
 
         def locked(rows: Connection) -> Result:
             if not self._checked:
@@ -136,7 +136,9 @@ class Store:
             return work(rows)
 
         outer = _OUTER.get()
-        return locked(outer) if outer is not None and outer.engine.url == self.engine.url else self._run(locked)
+        if outer is not None and outer.engine.url == self.engine.url:
+            return locked(outer)
+        return self._run(locked, self.engine.execution_options(begin="BEGIN") if reads and self._checked else None)
 
     def run_together(self, work: Callable[[Connection], Result]) -> Result:
         """As `run` without a lock, but what this thread runs in the same database meanwhile, by any `Store`, is part
@@ -270,7 +272,7 @@ def reading(
 
     @wraps(method)
     def run(self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        return self.store.run(None, lambda rows: method(self, rows, *args, **kwargs))
+        return self.store.run(None, lambda rows: method(self, rows, *args, **kwargs), reads=True)
 
     return run
 
@@ -347,8 +349,13 @@ def _create_engine(url: URL, wait: float) -> Any:
         raise ValueError(f"the driver of the store is not installed: {error}") from None
     if backend == "sqlite":
         event.listen(engine, "connect", _set_up_file)
-        event.listen(engine, "begin", lambda rows: rows.exec_driver_sql("BEGIN IMMEDIATE"))
+        event.listen(engine, "begin", _begin_in_file)
     return engine
+
+
+def _begin_in_file(rows: Connection) -> None:
+    """Begin with the lock of writers, which two readers that want to write would wait for in vain."""
+    rows.exec_driver_sql(rows.get_execution_options().get("begin", "BEGIN IMMEDIATE"))
 
 
 def _begin_explicitly(connection: Any, _record: object) -> None:
