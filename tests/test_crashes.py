@@ -61,8 +61,8 @@ class Deadly(Journal):
         super().__init__(store, late=60.0)
         run = self.store.run
 
-        def watched(lock: str | None, work: Callable[[Connection], Any]) -> Any:
-            changed, result = run(lock, lambda rows: self._watch(rows, work))
+        def watched(lock: str | None, work: Callable[[Connection], Any], reads: bool = False) -> Any:
+            changed, result = run(lock, lambda rows: self._watch(rows, work), reads)
             self._die(changed, "after")
             return result
 
