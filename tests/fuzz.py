@@ -45,6 +45,11 @@ DEEP = [
     "(", "[", "{", "p(", "not (", "x = count{ x : ", "- ", "1 + ", "x ?? ", "a or ", "p(x),", "@a(", "/*", '"', "p.",
     "1.", "\n",
 ]  # fmt: skip
+ODD = [
+    "9" * 5000, "1e999", "1_0", '"\\q"', '"\\uD834"', '"\\uD834\\uDD1E"', '"\\U00110000"', '"\\u00"', '"\ud834"',
+    "'é\t'", "/* ", "// \ud834\n", "é",
+]  # fmt: skip
+"""What a lexer refuses, or nearly."""
 LIMIT = 20
 """How many seconds of CPU one text may take: hundreds of times what the slowest needs."""
 
@@ -56,7 +61,7 @@ def text(random: Random) -> str:
             points = (random.randrange(random.choice([128, 0x3000, 0x110000])) for _ in range(random.randrange(200)))
             return "".join(map(chr, points))
         case 1:
-            return "".join(random.choices([*WORDS, *DEEP, " ", " ", "\n"], k=random.randrange(200)))
+            return "".join(random.choices([*WORDS, *DEEP, *ODD, " ", " ", "\n"], k=random.randrange(200)))
         case 2:
             before, again = random.choice(["", "p(x) :- ", "p(", "p :- x = "]), random.choice(DEEP)
             after, close = random.choice(WORDS), random.choice(["", ")", "}", " : p(x) }"])
@@ -79,7 +84,7 @@ def mutated(random: Random, valid: str) -> str:
             case 2:
                 tokens[at], tokens[other] = tokens[other], tokens[at]
             case 3:
-                tokens[at] = " " + random.choice(WORDS)
+                tokens[at] = " " + random.choice(random.choice([WORDS, ODD]))
             case 4:
                 tokens[at:at] = tokens[min(at, other) : min(at, other) + random.randrange(20)]
             case 5:
