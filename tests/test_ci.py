@@ -88,7 +88,7 @@ def last_lines(checks: Any, capsys: pytest.CaptureFixture[str], *names: str) -> 
 def test_the_table_comes_before_the_closing_line(checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]) -> None:
     tox({})
     assert last_lines(checks, capsys, "tox", "heat", "fuzz") == (
-        0, ["tox 1 0 0 0", "fuzz 1 0 0 0", "fuzz, fresh 1 0 0 0", "heat 1 0 0 0", "4 passed"])  # fmt: skip
+        0, ["tox 1 0 0 0", "heat 1 0 0 0", "fuzz 1 0 0 0", "fuzz, fresh 1 0 0 0", "4 passed"])  # fmt: skip
 
 
 @pytest.mark.parametrize(
