@@ -1,9 +1,9 @@
-"""The policy server under a mixed load, and times of Congress's API.
+"""The policy server under a mixed load.
 
 ``python -m bench.server [REQUESTS [sqlite|postgresql|mariadb]]`` sends a mix of requests while rules change, workers
 are replaced, the database is killed and started again, and a worker is killed. It prints what was answered as JSON, and
-exits with 1 if an answer was wrong. ``python -m bench.server times`` prints times of Congress's API, and ``python -m
-bench.server crowd`` those of one worker with and without a crowd of clients that never end their requests.
+exits with 1 if an answer was wrong. ``python -m bench.server crowd`` prints times of one worker with and without a
+crowd of clients that never end their requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -85,14 +84,14 @@ class Client:
     """One of the clients that send at once."""
 
     def __init__(self, load: Load, number: int) -> None:
-        self.load, self.number, self.random = load, number, random.Random(number)
+        self.load, self.random = load, random.Random(number)
         self.session = requests.Session()
         self.session.headers["X-Auth-Token"] = load.token
         self.decisions: list[str] = []
-        self.own: dict[str, list[str]] = {"rule": [], "waiver": []}
+        self.waivers: list[str] = []
         operations: dict[Callable[[], None], int] = {
-            self.decide: 35, self.show: 15, self.policies: 15, self.query: 10, self.rows: 10, self.rule: 4,
-            self.waiver: 4, self.health: 3, self.malformed: 4,
+            self.decide: 40, self.show: 18, self.policies: 18, self.query: 12, self.waiver: 5, self.health: 3,
+            self.malformed: 4,
         }  # fmt: skip
         self.operations, self.weights = list(operations), list(operations.values())
 
@@ -170,28 +169,13 @@ class Client:
         if status == 200 and answer["rows"] != [[2], [3]]:
             self.fail("query", str(answer))
 
-    def rows(self) -> None:
-        status, answer = self.ask("rows", "GET", "/v1/policies/load/tables/big/rows", (200,))
-        if status == 200 and answer != {"results": [{"data": [f"s{at}"]} for at in range(5, 10)]}:
-            self.fail("rows", str(answer))
-
-    def rule(self) -> None:
-        path = "/v1/policies/load/rules"
-        if self.own["rule"]:
-            self.ask("rule delete", "DELETE", f"{path}/{self.own['rule'].pop()}", (200,))
-            return
-        rule = {"rule": f"own_{self.number}({self.random.randrange(10**9)})"}
-        status, answer = self.ask("rule create", "POST", path, (201,), json=rule)
-        if status == 201:
-            self.own["rule"].append(answer["id"])
-
     def waiver(self) -> None:
-        if self.own["waiver"]:
-            self.ask("waiver delete", "DELETE", f"/v2/waivers/{self.own['waiver'].pop()}", (200,))
+        if self.waivers:
+            self.ask("waiver delete", "DELETE", f"/v2/waivers/{self.waivers.pop()}", (200,))
             return
         status, answer = self.ask("waiver create", "POST", "/v2/waivers", (201,), json=ENTRY)
         if status == 201:
-            self.own["waiver"].append(answer["id"])
+            self.waivers.append(answer["id"])
 
     def health(self) -> None:
         self.ask("health", "GET", "/healthcheck", (200,))
@@ -213,7 +197,6 @@ def run_load(folder: Path, total: int, kind: str = "sqlite", events: tuple[tuple
         with serving(folder, port, "--config", str(folder / "server.conf")) as process:
             token = (folder / "stdout").read_text().removeprefix("token: ").strip()
             load = Load(f"http://127.0.0.1:{port}", token, total)
-            prepare(load)
             memory: list[list[int]] = []
             began = time.monotonic()
             clients = [Thread(target=Client(load, number).run) for number in range(THREADS)]
@@ -268,19 +251,6 @@ def resident(process: int) -> int:
     return int(fields.split()[0]) // 1024 if fields else 0
 
 
-def prepare(load: Load) -> None:
-    """A policy of Congress's API with five rows."""
-    headers = {"X-Auth-Token": load.token}
-    rows = [{"id": f"s{at}", "status": str(at)} for at in range(10)]
-    for method, path, body in (
-        ("POST", "/v1/policies", {"name": "load"}),
-        ("PUT", "/v1/data-sources/nova/tables/servers/rows", rows),
-        ("POST", "/v1/policies/load/rules", {"rule": "big(x) :- nova:servers(id=x, status=s), gteq(s, '5')"}),
-    ):
-        requests.request(method, f"{load.url}{path}", json=body, headers=headers, timeout=60).raise_for_status()
-    time.sleep(1.5)  # the other worker looks once a second
-
-
 def wait_for_health(url: str) -> None:
     """Wait until a worker is ready. Errors: SystemExit with its last answer after a minute."""
     end = time.monotonic() + 60
@@ -314,62 +284,6 @@ def database(folder: Path, kind: str) -> Iterator[tuple[str, Callable[[], None]]
         yield server.database("gate"), restart
     finally:
         server.close()
-
-
-def measure_times(folder: Path) -> dict[str, Any]:
-    """Times of Congress's API: 300 rules one by one, rows of 10,000 servers and ports, lists a second."""
-    (folder / "rules").mkdir()
-    write_rules(folder, LIMITS[0])
-    (folder / "server.conf").write_text(CONF.format(folder=folder, store=f"sqlite:///{folder}/store"))
-    [port] = free_ports(1)
-    with serving(folder, port, "--config", str(folder / "server.conf")) as process:
-        token = (folder / "stdout").read_text().removeprefix("token: ").strip()
-        url, session = f"http://127.0.0.1:{port}/v1", requests.Session()
-        session.headers["X-Auth-Token"] = token
-
-        def ask(method: str, path: str, body: Any = None) -> tuple[float, float]:
-            """The seconds of a request, and those of a processor for it in the workers."""
-            began, before = time.perf_counter(), processor_seconds(process.pid)
-            session.request(method, f"{url}{path}", json=body, timeout=120).raise_for_status()
-            return time.perf_counter() - began, processor_seconds(process.pid) - before
-
-        ask("POST", "/policies", {"name": "load"})
-        posts = [
-            ask("POST", "/policies/load/rules", {"rule": f"r{at}(x) :- nova:servers(id=x, status='{at}')"})
-            for at in range(300)
-        ]
-        ask("PUT", "/data-sources/nova/tables/servers/rows", [{"id": f"s{at}"} for at in range(10_000)])
-        ports = [{"id": f"p{at}", "device_id": f"s{at}"} for at in range(10_000)]
-        ask("PUT", "/data-sources/neutronv2/tables/ports/rows", ports)
-        rule = "linked(x, p) :- nova:servers(id=x), neutronv2:ports(id=p, device_id=x)"
-        ask("POST", "/policies/load/rules", {"rule": rule})
-        lists = [ask("GET", "/policies/load/tables/linked/rows") for _ in range(13)]
-
-        def many(_: int) -> int:
-            """The answers of one connection, whose client costs a tenth of one of requests."""
-            connection, asked = HTTPConnection("127.0.0.1", port, timeout=60), 0
-            for _ in range(1000):
-                connection.request("GET", "/v1/policies", headers={"X-Auth-Token": token})
-                response = connection.getresponse()
-                asked += response.status == 200 and bool(response.read())
-            return asked
-
-        began, before = time.perf_counter(), processor_seconds(process.pid)
-        with ThreadPoolExecutor(4) as pool:
-            number = sum(pool.map(many, range(4)))
-        seconds = time.perf_counter() - began
-        busy = processor_seconds(process.pid) - before
-    return {
-        "first and last of 300 rules in ms, and of a processor": [
-            [round(1000 * sum(times) / len(part)) for times in zip(*part, strict=True)]
-            for part in (posts[2:42], posts[-40:])
-        ],
-        "rows of 10,000 servers and ports, cold and warm in ms, and of a processor": [
-            [round(1000 * sum(times) / len(part)) for times in zip(*part, strict=True)]
-            for part in (lists[:1], lists[3:])
-        ],
-        "lists a second, and a second of a processor": [round(number / seconds), round(number / busy)],
-    }
 
 
 @contextmanager
@@ -434,17 +348,10 @@ def measure_crowd(folder: Path) -> dict[str, Any]:
             return {"alone": alone, "with a crowd": measure(), "wrong": load.wrong}
 
 
-def processor_seconds(master: int) -> float:
-    """The seconds of a processor that the workers have had."""
-    workers = Path(f"/proc/{master}/task/{master}/children").read_text().split()
-    fields = [Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split() for worker in workers]
-    return sum(int(field[11]) + int(field[12]) for field in fields) / os.sysconf("SC_CLK_TCK")
-
-
 def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as name:
-        if measure := {"times": measure_times, "crowd": measure_crowd}.get("".join(arguments[:1])):
-            print(json.dumps(measure(Path(name)), indent=1))
+        if arguments[:1] == ["crowd"]:
+            print(json.dumps(measure_crowd(Path(name)), indent=1))
             return 0
         total, kind = arguments + ["100000", "sqlite"][len(arguments) :]
         figures = run_load(Path(name), int(total), kind)

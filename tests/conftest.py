@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 os.environ["XDG_CACHE_HOME"] = os.devnull  # no test reads or fills the cache of who runs it
 
 LONG = {
-    "approval", "bench", "budget", "case_analysis", "check_folder", "cloud_wide", "conformance", "congress_api",
+    "approval", "bench", "budget", "case_analysis", "check_folder", "cloud_wide", "conformance",
     "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "exclusions", "feasibility", "fuzz",
     "group_sizes", "heat_feed", "inventory_targets", "journal", "kind_guards", "lifting", "live_options", "log",
     "metrics", "metrics_port", "mistakes", "outcomes", "policytest", "policytest_failures", "pydatalog",

@@ -16,9 +16,7 @@ from tempfile import TemporaryDirectory
 from openstackclient.shell import main
 
 _FORKING = get_context("forkserver")
-_FORKING.set_forkserver_preload(
-    [__name__, "congressclient.osc.v1.policy", "datalog_gate.doors.openstack_client.commands"]
-)
+_FORKING.set_forkserver_preload([__name__, "datalog_gate.doors.openstack_client.commands"])
 
 
 def run_openstack(

@@ -174,7 +174,7 @@ def populate(identity: str, port: int) -> dict[str, str]:
         target = f"projects/{projects[scope['project_name']]}" if "project_name" in scope else target
         for name in names:
             admin.put(f"{identity}/{target}/users/{id_}/roles/{roles[name]}")
-    service = make("service", name="congress", type="policy")
+    service = make("service", name="policies", type="policy")
     make("endpoint", service_id=service, interface="public", url=f"http://127.0.0.1:{port}")
     return projects
 

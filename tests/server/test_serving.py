@@ -17,9 +17,6 @@ import pytest
 import requests
 
 from bench.server import crowd
-from datalog_gate.store.rule_store import Change, RuleStore
-from datalog_gate.store.tables import stored_rules
-from datalog_gate.store.transaction import Store
 from tests.server.rig import PATIENCE, Site, serving
 from tests.servers import free_ports
 from tests.test_server import template
@@ -176,33 +173,6 @@ def test_requests_that_wait_are_answered_when_workers_are_replaced_and_when_the_
             thread.join()
         assert process.wait(PATIENCE) == 0
     assert set(statuses) == {201}
-
-
-def health(site: Site) -> set[int]:
-    """What the workers say of themselves: a request each on many connections, which either may take."""
-    return {requests.get(f"{site.url}/healthcheck", timeout=PATIENCE).status_code for _ in range(12)}
-
-
-def test_workers_that_can_not_load_the_rules_of_the_store_keep_those_before_and_are_red(site: Site) -> None:
-    store = RuleStore(Store(f"sqlite:///{site.folder}/store"))
-    site.ask("adam", "POST", "/v1/policies", {"name": "kept", "rules": [{"rule": "p(1)"}]})
-    broken = {"id": "broken", "policy": "kept", "rule": "p(x) :- nova:servers(idd=x)", "author": "eva", "at": 0.0}
-    added = ((stored_rules, {**broken, "name": None, "comment": ""}),)
-    end = time.monotonic() + PATIENCE
-    while health(site) != {200}:
-        assert time.monotonic() < end
-    store.change(store.numbers()[0], Change("eva", "add rule", "kept", added=added))
-    while health(site) != {503}:
-        assert time.monotonic() < end
-    answers = [site.ask("adam", "GET", "/v1/policies/kept/tables/p/rows").json() for _ in range(6)]
-    assert answers == [{"results": [{"data": [1]}]}] * 6
-    refused = site.ask("adam", "POST", "/v1/policies/kept/rules", {"rule": "p(2)"})
-    assert (refused.status_code, "nova:servers has no column idd" in refused.text) == (503, True)
-    assert site.ask("ann", "POST", "/v2/decisions", {"template": template(9)}).json()["outcome"] == "allow"
-    removed = ((stored_rules, {"id": "broken"}),)
-    store.change(store.numbers()[0], Change("eva", "remove rule", "kept", removed=removed))
-    while health(site) != {200}:
-        assert time.monotonic() < end
 
 
 def test_it_starts_from_nothing_with_a_token_and_ends_by_a_signal_after_the_last_answer(

@@ -17,7 +17,7 @@ from keystoneauth1.session import Session
 from datalog_gate.base.errors import GateError
 
 SERVICE_TYPE = "policy"
-"""The service type of Congress, whose clients then find the server too."""
+"""The type of the server in the catalogue of services."""
 KINDS = ("decisions", "policies", "findings", "stacks", "approvals", "waivers", "writes")
 REPEATS = 3
 """How often a request is repeated after a lost connection, or while the store is unreachable."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datalog_gate.doors.server import (
     approvals,
-    congress,
-    congress_sources,
     decisions,
     overview,
     policies,
@@ -37,6 +35,4 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *waiver_list.ENDPOINTS,
     *overview.ENDPOINTS,
     *trials.ENDPOINTS,
-    *congress.ENDPOINTS,
-    *congress_sources.ENDPOINTS,
 )

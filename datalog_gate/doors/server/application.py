@@ -20,7 +20,7 @@ from oslo_middleware import HTTPProxyToWSGI, RequestId
 from datalog_gate.base.diagnostics import did_you_mean, printable, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, UsageError
 from datalog_gate.base.records import replace
-from datalog_gate.doors.server import api_table, congress
+from datalog_gate.doors.server import api_table
 from datalog_gate.doors.server.access import (
     WSGI,
     Client,
@@ -37,12 +37,11 @@ from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.schemas import Schema, Validator
 from datalog_gate.doors.server.server_options import find_folder
 from datalog_gate.store.api_records import Write
-from datalog_gate.store.rule_store import StaleError
 from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
 KEY = re.compile(r"[!-~]{1,255}")
-REPEATED = ("code", "message", "suggestion", "diagnostics", "data")
+REPEATED = ("code", "message", "suggestion", "diagnostics")
 """The members of an error that are stored for repeated requests."""
 MOST_WRITTEN = 512 * 1024
 """The maximum length of an answer that is stored for repeated requests."""
@@ -300,9 +299,6 @@ def _to_api_error(error: Exception) -> ApiError:
             return ApiError(422, "evaluation", str(error))
         case StoreError():
             return ApiError(503, "store", str(error), headers={"Retry-After": "5"})
-        case StaleError():
-            message = "the rules are being changed by other requests"
-            return ApiError(503, "busy", message, "send it again", headers={"Retry-After": "1"})
         case falcon.HTTPNotFound():
             return ApiError(404, "not_found", "there is nothing at this path", "see /v2/openapi.json")
         case falcon.HTTPMethodNotAllowed():
@@ -322,13 +318,11 @@ def _answer_error(req: falcon.Request, resp: falcon.Response, error: Exception, 
     for name, value in refusal.headers.items():
         resp.set_header(name, value)
     resp.content_type = "application/json"
-    resp.text = json.dumps(format_error(req.path, refusal, _request_id(req.env)))
+    resp.text = json.dumps(format_error(refusal, _request_id(req.env)))
 
 
-def format_error(path: str, error: ApiError, request_id: str) -> Mapping[str, Any]:
-    """The body of an error, in the format of the API version of the path."""
-    if path == "/v1" or path.startswith("/v1/"):
-        return congress.format_error(error)
+def format_error(error: ApiError, request_id: str) -> Mapping[str, Any]:
+    """The body of an error."""
     content: dict[str, Any] = {
         "status": error.status,
         "code": error.code,
@@ -345,7 +339,7 @@ def format_error(path: str, error: ApiError, request_id: str) -> Mapping[str, An
 
 def _format_refusal(environ: Environ, status: int, message: str) -> Mapping[str, Any]:
     code = "unauthorized" if status == 401 else "keystone"
-    return format_error(environ.get("PATH_INFO", ""), ApiError(status, code, message), _request_id(environ))
+    return format_error(ApiError(status, code, message), _request_id(environ))
 
 
 def _request_id(environ: Environ) -> str:

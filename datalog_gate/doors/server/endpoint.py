@@ -34,11 +34,10 @@ class ApiError(GateError):
         suggestion: str = "",
         diagnostics: Sequence[Mapping[str, object]] = (),
         headers: Mapping[str, str] | None = None,
-        data: object = None,
     ) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.suggestion = status, code, message, suggestion
-        self.diagnostics, self.headers, self.data = tuple(diagnostics), dict(headers or {}), data
+        self.diagnostics, self.headers = tuple(diagnostics), dict(headers or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +102,14 @@ class Endpoint:
 
 
 class EndpointTable(list[Endpoint]):
-    """The endpoints of a module, in the order of their handlers. `defaults` are arguments of each `Endpoint`."""
-
-    def __init__(self, prefix: str = "", **defaults: Any) -> None:
-        super().__init__()
-        self._prefix, self._defaults = prefix, defaults
+    """The endpoints of a module, in the order of their handlers."""
 
     def add(self, route: str, name: str, summary: str, **more: Any) -> Callable[[Handler], Handler]:
-        """Make a function the handler of an endpoint. `route` is the method and the path, as GET /v2/decisions; the
-        name begins with the prefix of the table."""
+        """Make a function the handler of an endpoint. `route` is the method and the path, as GET /v2/decisions."""
         method, path = route.split()
 
         def handle(handler: Handler) -> Handler:
-            self.append(Endpoint(method, path, f"{self._prefix}{name}", summary, handler, **{**self._defaults, **more}))
+            self.append(Endpoint(method, path, name, summary, handler, **more))
             return handler
 
         return handle

@@ -134,7 +134,7 @@ class _Refusal(ErrorTask):  # type: ignore[misc]
         LOG.warning(
             "%s: a request of %s is refused: %s %s", identity, self.channel.addr[0], refusal.status, refusal.message
         )
-        body = json.dumps(format_error("", refusal, identity)).encode()
+        body = json.dumps(format_error(refusal, identity)).encode()
         self.status = f"{refusal.status} {HTTPStatus(refusal.status).phrase}"
         self.response_headers += [("Content-Type", "application/json"), ("X-Openstack-Request-Id", identity)]
         self.set_close_on_finish()

@@ -26,8 +26,6 @@ ERROR = describe_object(
     request_id={"type": "string"},
 )
 ERRORS = describe_object("errors", errors={"type": "array", "minItems": 1, "items": ERROR})
-CONGRESS_ERROR = describe_object("error", error=describe_object("message", "error_code"))
-"""An error below /v1, as Congress answered."""
 KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -51,14 +49,13 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {"Error": ERRORS, "CongressError": CONGRESS_ERROR},
+            "schemas": {"Error": ERRORS},
             "securitySchemes": {"token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}},
         },
     }
 
 
 def _describe(endpoint: Endpoint) -> dict[str, Any]:
-    kind = "CongressError" if endpoint.path.startswith("/v1/") else "Error"
     path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 255}}
         for name in VARIABLE.findall(endpoint.path)
@@ -69,7 +66,7 @@ def _describe(endpoint: Endpoint) -> dict[str, Any]:
     ]
     error = {
         "description": "refused",
-        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind}"}}},
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
     }
     operation: dict[str, Any] = {
         "operationId": endpoint.name.replace(":", "_"),

@@ -10,10 +10,8 @@ from datalog_gate.base.records import dataclass
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.point import DecisionPoint, create_point
 from datalog_gate.doors.server.access import list_rules
-from datalog_gate.doors.server.congress_state import LivePolicies
 from datalog_gate.doors.server.server_options import GROUP, find_folder, register
 from datalog_gate.store.api_records import ApiRecords
-from datalog_gate.store.rule_store import RuleStore
 
 
 @dataclass(slots=True)
@@ -24,8 +22,6 @@ class PolicyServer:
     """The options of the section [datalog_gate_server]."""
     point: DecisionPoint
     records: ApiRecords
-    live: LivePolicies
-    """The policies of Congress's API."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
@@ -39,5 +35,4 @@ def create_server(conf: Any) -> PolicyServer:
         own["service_journal"] = str(folder / "store")
     point = create_point(conf, own, list_rules())
     records = ApiRecords(point.settings.store_url, options.keep_days)
-    live = LivePolicies(point, RuleStore(records.store))
-    return PolicyServer(options, point, records, live)
+    return PolicyServer(options, point, records)

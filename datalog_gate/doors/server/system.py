@@ -28,13 +28,8 @@ ENDPOINTS = EndpointTable()
 
 @ENDPOINTS.add("GET /", "version:list", "List the versions of the API", allowed=ANYBODY)
 def _list_versions(_call: ApiCall) -> Reply:
-    congress = {"id": "v1", "status": "SUPPORTED", "updated": "2013-08-12T17:42:13Z"}
-    own = {"id": "v2", "status": "CURRENT", "updated": "2026-11-25T00:00:00Z"}
-    versions = (
-        {**version, "links": [{"rel": "self", "href": href}]}
-        for version, href in ((congress, "/v1/policies"), (own, "/v2/openapi.json"))
-    )
-    return Reply({"versions": list(versions)})
+    links = [{"rel": "self", "href": "/v2/openapi.json"}]
+    return Reply({"versions": [{"id": "v2", "status": "CURRENT", "updated": "2026-11-25T00:00:00Z", "links": links}]})
 
 
 @ENDPOINTS.add(
@@ -76,16 +71,6 @@ def _check_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
     return not problems, {**facts, **({"problems": problems} if problems else {})}
 
 
-def _check_stored_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
-    """Whether the newest rules from the API are in force in this process."""
-    try:
-        state = server.live.state()
-    except (StoreError, ApiError) as error:
-        return False, {"problem": str(error).splitlines()[0]}
-    problem = {"problem": server.live.problem} if server.live.problem else {}
-    return not problem, {"generation": state.stored.number, "rules": len(state.stored.rules), **problem}
-
-
 def _check_inventory(server: PolicyServer) -> tuple[bool, dict[str, object]]:
     """Check the age of the inventory. An old one is not a reason to send requests elsewhere."""
     settings, ruleset = server.point.current()
@@ -100,7 +85,6 @@ def _check_inventory(server: PolicyServer) -> tuple[bool, dict[str, object]]:
 HEALTH: Mapping[str, Callable[[PolicyServer], tuple[bool, dict[str, object]]]] = {
     "store": _check_store,
     "rules": _check_rules,
-    "stored_rules": _check_stored_rules,
     "inventory": _check_inventory,
 }
 
