@@ -26,7 +26,7 @@ LONG = {
     "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "exclusions", "feasibility", "fuzz",
     "group_sizes", "heat_feed", "inventory_targets", "journal", "kind_guards", "lifting", "live_options", "log",
     "metrics", "metrics_port", "mistakes", "outcomes", "policytest", "policytest_failures", "pydatalog",
-    "rack_affinity", "reconcile", "rejudge", "rule_index", "scan", "scan_command", "server", "services_command",
+    "rack_affinity", "reconcile", "rejudge", "scan", "scan_command", "server", "services_command",
     "sql_engine", "stack_states", "store", "store_command", "yaql",
 }  # fmt: skip
 """The modules that take two thirds of the time of all: engines, scans, whole commands, many processes."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from datalog_gate.analysis.check import SERVICES, Checked, Focus, Lowered, check
 from datalog_gate.analysis.resolve import Names
-from datalog_gate.analysis.rule_index import reached_modules
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.gc import paused
@@ -17,7 +16,8 @@ from datalog_gate.decision.policy_set import RuleFile, texts
 from datalog_gate.editing.rule_tokens import RuleTokens
 from datalog_gate.files.rules import PACK_FILE, read_rules, replace_texts
 from datalog_gate.files.templates import list_files, read_text
-from datalog_gate.language.ast import Atom, Module, Rule
+from datalog_gate.language.ast import Atom, Import, Module, Rule
+from datalog_gate.language.walk import nodes
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import ALL, OLD, Relation
 from datalog_gate.schema.signatures import Builtin
@@ -93,7 +93,7 @@ class RuleFolder:
         own = {module for module, parsed in modules.items() if Path(parsed.file.file).is_relative_to(home)}
         trees = [parsed.module for parsed in modules.values()]
         near = own | {module for module, parsed in modules.items() if parsed.reads & own}
-        reached = reached_modules(trees, near)
+        reached = _reached_modules(trees, near)
         return [parsed for module, parsed in modules.items() if module in reached]
 
     def _home(self, name: str) -> Path:
@@ -114,9 +114,9 @@ class RuleFolder:
         module = self._by_name[name].module
         own = {module, *(parsed.module.title for parsed in files if parsed.module.name == module)} - {""}
         trees = [parsed.module for parsed in files]
-        needed = reached_modules(trees, [module])
+        needed = _reached_modules(trees, [module])
         if any(name in parsed.file.text for parsed in files if parsed.module.name in needed for name in SERVICES):
-            needed |= reached_modules(trees, [parsed.module.name for parsed in files if parsed.unlocks])
+            needed |= _reached_modules(trees, [parsed.module.name for parsed in files if parsed.unlocks])
         others = [parsed for parsed in files if parsed.module.name != module]
         read = {name for parsed in others for name in parsed.relations}
         readers = (parsed for parsed in others if parsed.reads & own)
@@ -199,3 +199,24 @@ def _readable(top: Path) -> Iterator[RuleFile]:
                 yield RuleFile(module, str(path), read_text(path))
             except InputError:
                 continue
+
+
+def _reached_modules(modules: Sequence[Module], names: Collection[str]) -> set[str]:
+    """The named modules, and the modules that they import or read."""
+    by_name = {module.name: module for module in modules}
+    titles = {module.title: module.name for module in modules if module.title}
+    reached: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = titles.get(waiting[-1], waiting[-1])
+        waiting.pop()
+        if name not in by_name or name in reached:
+            continue
+        reached.add(name)
+        for statement in by_name[name].statements:
+            if isinstance(statement, Import):
+                waiting.append(statement.module)
+            elif isinstance(statement, Rule):
+                atoms = (node for node in nodes(statement.body) if isinstance(node, Atom))
+                waiting += [atom.name.removeprefix(OLD).removeprefix(ALL).rpartition(":")[0] for atom in atoms]
+    return reached
