@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from datalog_gate.api import Rules, load_rules, query, simulate
+    from datalog_gate.api import Rules, load_rules, query
     from datalog_gate.base.errors import EngineError, GateError, InputError, RulesError, UsageError
     from datalog_gate.files.templates import read_catalogue, read_stack
 
@@ -24,9 +24,8 @@ __all__ = [
     "query",
     "read_catalogue",
     "read_stack",
-    "simulate",
 ]
-_API = frozenset({"Rules", "load_rules", "query", "simulate"})
+_API = frozenset({"Rules", "load_rules", "query"})
 
 
 def __getattr__(name: str) -> Any:

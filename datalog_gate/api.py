@@ -25,7 +25,6 @@ from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.least_model import Engine
 from datalog_gate.engine.native import evaluate, evaluate_once
-from datalog_gate.facts.lines import FactLine
 from datalog_gate.files.inputs import FactSource, WaiverSource, fact_lines, load_waivers, read_inventory, read_request
 from datalog_gate.files.rules import read_rules
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
@@ -33,7 +32,6 @@ from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
 
 if TYPE_CHECKING:
-    from datalog_gate.decision.simulation import Simulation
     from datalog_gate.explain.explanation import Explanation
     from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.template.document import Document
@@ -82,11 +80,6 @@ class Rules:
     def sources(self) -> Mapping[str, str]:
         """The text of each rule file, for excerpts."""
         return self._set.sources
-
-    @property
-    def files(self) -> tuple[RuleFile, ...]:
-        """The rule files."""
-        return self._set.files
 
     def compares(self, action: str) -> bool:
         """Whether a policy that denies the action reads the older state of the stack, or its changes."""
@@ -345,60 +338,6 @@ def query(
         error = answer.errors[0]
         raise EngineError(f"{error.span}: {error.message}")
     return {tuple(map(_plain, row)) for row in answer.rows}
-
-
-def simulate(
-    policies: Mapping[str, str],
-    policy: str,
-    query: str,
-    sequence: str,
-    actions: str | None = None,
-    facts: FactSource | None = None,
-    engine: str = "native",
-) -> Simulation:
-    """Answer a query to a policy after a sequence of updates and actions, as Congress simulates them.
-
-    `policies` are rules of Congress by the name of their policy, ``{"flavors": "error(x) :- ..."}``; `actions` names
-    the one that describes actions. `facts` are a file of facts, or rows by relation.
-
-    Errors: RulesError; UsageError for a policy that is missing; InputError for facts; EngineError.
-    """
-    files = [RuleFile(name, name, text, congress=True) for name, text in policies.items()]
-    return simulate_files(files, fact_lines(facts or {}), policy, query, sequence, actions=actions, engine=engine)
-
-
-def simulate_files(
-    files: Sequence[RuleFile],
-    lines: Sequence[FactLine],
-    policy: str,
-    query: str,
-    sequence: str,
-    *,
-    actions: str | None = None,
-    engine: str = "native",
-    catalogue: Catalogue = SHIPPED,
-) -> Simulation:
-    """Simulate over rule files, each of which is a policy by the name of its module."""
-    from datalog_gate.decision.simulation import simulate as simulate_modules
-
-    modules, wrong = parse_all(files)
-    if any(diagnostic.severity == "error" for diagnostic in wrong):
-        raise RulesError(wrong, texts(files))
-    now = datetime.now(UTC)
-    return simulate_modules(modules, lines, policy, query, sequence, _engine(engine), actions, catalogue, now)
-
-
-def explain_simulation(simulation: Simulation) -> list[str]:
-    """Tell each step with its updates, and each row of the answer with its derivation."""
-    from datalog_gate.engine.provenance import Provenance
-    from datalog_gate.explain.explanation import RowExplanation, format_lines
-
-    lines = [f"{step.text}: {' '.join(step.updates) or 'changes nothing'}" for step in simulation.steps]
-    evaluated = simulation.evaluated
-    explanation = RowExplanation(Provenance(evaluated.checked.program, evaluated.model))
-    for text, row in zip(simulation.result, simulation.after, strict=True):
-        lines += [text, *format_lines(explanation.of(simulation.relation, row))]
-    return lines
 
 
 def _with_bare_inventory(request: DecisionRequest) -> DecisionRequest:

@@ -150,7 +150,6 @@ OPTIONS: dict[str, str] = {
     "relations": "--format format,--catalogue types",
     "query": "--rules rules,--congress,--facts rows,--undefined choice,--engine engine,--format format,"
     "--catalogue types",
-    "simulate": "--rules rules,--congress,--facts rows,--delta,--trace,--format format,--catalogue types",
     "test": "--init template,--update,--coverage,--min-coverage number,--agree-on template,--yes,--format format,"
     "--catalogue types,--seed number",
     "lint": "--catalogue types,--format format",
@@ -184,7 +183,7 @@ OPTIONS: dict[str, str] = {
 OPERANDS: dict[str, list[str]] = {
     "check": ["template", "template?"], "config": ["template?"], "facts": ["template", "template?"],
     "relations": ["relation?"], "query": ["query"],
-    "simulate": ["name", "query", "text"], "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
+    "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
     "rules init": ["copy", "name?"], "explain": ["decision"], "replay": ["log"], "waive": ["decision", "number"],
     "waivers check": ["waivers?"], "approval approve": ["request"],
     "store import": ["log", "rules?"], "scan query": ["query"],
@@ -194,7 +193,6 @@ NEEDED = {"--rules", "--heat-conf", "--owner", "--reason", "--expires", "--log"}
 CODES = {
     "check": {0, 1, 2, 3, 4, 64}, "config": {0, 64}, "facts": {0, 3, 64}, "relations": {0, 3, 64},
     "query": {0, 2, 3, 4, 64},
-    "simulate": {0, 2, 3, 4, 64},
     "test": {0, 2, 3, 5, 64}, "lint": {0, 2, 3, 64}, "fmt": {0, 1, 2, 3, 64}, "docs": {0, 2, 3, 64},
     "check-rules": {0, 2, 3, 64}, "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},
     "waive": {0, 2, 3, 64}, "waivers": {0, 1, 2, 3, 64}, "services": {0, 1, 3, 64}, "approval": {0, 1, 3, 64},

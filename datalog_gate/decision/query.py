@@ -74,8 +74,8 @@ def ask(
     problems += diagnostics
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise RulesError(problems, sources)
-    given = read_kinds(lines, catalogue)
-    rule = whole_rule(question, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
+    given = _read_kinds(lines, catalogue)
+    rule = _whole_rule(question, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
     modules.append(Module(QUERY, "<query>", (rule,), congress))
     run = evaluate(
         modules,
@@ -107,7 +107,7 @@ def evaluate(
 ) -> Evaluated:
     """Check the modules and evaluate them over lines of facts; the arguments are those of `check` and `ask`. `given` is
     read from the lines where it is missing. Errors: those of `ask`."""
-    given = read_kinds(lines, catalogue) if given is None else given
+    given = _read_kinds(lines, catalogue) if given is None else given
     checked = check(
         modules, given=given, query=query, lenient=lenient, problems=problems, sources=sources, catalogue=catalogue
     )
@@ -122,7 +122,7 @@ def evaluate(
     return Evaluated(checked, model)
 
 
-def read_kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
+def _read_kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
     """The relations that lines fill and the catalogue does not have. Their kinds are not declared, so columns may hold
     anything, and null if one does."""
     kinds: dict[str, list[Kind]] = {}
@@ -134,13 +134,13 @@ def read_kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tup
     return {name: tuple(columns) for name, columns in kinds.items()}
 
 
-def whole_rule(question: Atom | Body, names: Names, module: str = QUERY) -> Rule:
+def _whole_rule(question: Atom | Body, names: Names) -> Rule:
     """The rule whose head holds all arguments of a query, with a variable for each open one."""
     if not isinstance(question, Atom):
         body = question
         return Rule(Atom(ANSWER, tuple(Variable(name) for name in shared(body))), body)
     blanks = (Variable(f"column {at}") for at in range(1, 1_000_000))
-    relation = names.relation(question, module)
+    relation = names.relation(question, QUERY)
     if question.named and isinstance(relation, Relation):
         written: Mapping[str, NamedArgument] = {argument.column: argument for argument in question.named}
         unknown = [argument for argument in question.named if argument.column not in relation.positions]

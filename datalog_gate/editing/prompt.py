@@ -187,7 +187,7 @@ class Prompt:
             span = places.get((str(whole_version(certain_version(node.relation))), node.row))
             return span if span and span.file else None
 
-        return meaning, atom, RowExplanation(Provenance(run.checked.program, run.model), place=place)
+        return meaning, atom, RowExplanation(Provenance(run.checked.program, run.model), place)
 
     def _rules(self, name: str) -> Iterator[str]:
         if name:

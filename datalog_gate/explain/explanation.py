@@ -85,8 +85,8 @@ class RowExplanation:
     def __init__(
         self,
         provenance: Provenance,
+        place: Callable[[Node], Span | None],
         secrets: Secrets | None = None,
-        place: Callable[[Node], Span | None] = lambda _: None,
     ) -> None:
         self.why = Why(provenance)
         program = provenance.program
@@ -180,7 +180,7 @@ class Explanation:
         self.judgement = judgement
         reader = judgement.reader
         self._facts, self._program = reader.evaluation.facts, reader.evaluation.program
-        self._rows = RowExplanation(reader.provenance, reader.secrets, self._place)
+        self._rows = RowExplanation(reader.provenance, self._place, reader.secrets)
         self._evidence = judgement.evidence()
         self._fixes = Fixes(judgement)
         self._explained: dict[Violation, FindingExplanation] = {}

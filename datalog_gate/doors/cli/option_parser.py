@@ -30,10 +30,6 @@ COMMANDS = {
     "facts": ("print the facts of templates", "web.yaml --relation os:nova:server --format jsonl"),
     "relations": ("print the relations that rules can read", "'os:nova:*'"),
     "query": ("query rules and facts", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
-    "simulate": (
-        "query a policy of Congress after a sequence of updates",
-        "flavors 'error(s, n, f)' \"offered_flavor+('m1.huge')\" --rules flavors.yaml --facts cloud.jsonl --delta",
-    ),
     "test": ("run the policy tests (test.yaml) below the paths", "rules/ -- -k ssh -n 2"),
     "fmt": ("format rule files, and print those that changed", "--check rules/"),
     "check-rules": ("print the rules that an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
@@ -226,26 +222,6 @@ def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentP
     query.add_argument("--engine", choices=("native", "pydatalog"), default="native")
     query.add_argument("--format", choices=("text", "json"), default="text")
     _add_check_options(query, "catalogue")
-
-    simulate = _add_command(commands, "simulate", "facts_and_queries")
-    simulate.add_argument(
-        "policy", metavar="POLICY", help="the policy that is queried and updated: a rule file's module"
-    )
-    simulate.add_argument("query", metavar="QUERY", help="an atom, p(x), or a rule, q(x) :- p(x), r(x)")
-    help_ = "updates and actions one after the other, p+(1) q-(2) move(3)"
-    simulate.add_argument("sequence", metavar="SEQUENCE", help=help_)
-    help_ = "the policy that describes the actions (default: POLICY itself)"
-    simulate.add_argument("action_policy", nargs="?", metavar="ACTION_POLICY", help=help_)
-    help_ = "rule files or folders"
-    simulate.add_argument("--rules", action="extend", nargs="+", required=True, metavar="FILE", help=help_)
-    _add_check_options(simulate, "congress")
-    _add_list(simulate, "--facts", "facts, as `facts` writes them", metavar="FILE.jsonl")
-    simulate.add_argument(
-        "--delta", action="store_true", help="print what the sequence adds, p+(1), and removes, p-(1)"
-    )
-    simulate.add_argument("--trace", action="store_true", help="also print what each step changed, and why rows hold")
-    simulate.add_argument("--format", choices=("text", "json"), default="text")
-    _add_check_options(simulate, "catalogue")
 
 
 def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -559,7 +535,7 @@ def _rate(text: str) -> float:
 _GROUPS = (
     (("check",), _add_check),
     (("config",), partial(_add_check, name="config", module="project_configuration")),
-    (("facts", "relations", "query", "simulate"), _add_facts_and_query),
+    (("facts", "relations", "query"), _add_facts_and_query),
     (("test",), _add_test),
     (("fmt", "check-rules", "rules", "docs"), _add_rule_commands),
     (("explain", "replay", "waive", "waivers"), _add_log_and_waivers),

@@ -1,17 +1,16 @@
-"""The commands `facts`, `relations`, `query` and `simulate`."""
+"""The commands `facts`, `relations` and `query`."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from datalog_gate.base.diagnostics import did_you_mean, render
+from datalog_gate.base.diagnostics import did_you_mean
 from datalog_gate.base.errors import UsageError
-from datalog_gate.doors.cli.common import OK, UNDECIDED, load_catalogue, print_answer, print_note
+from datalog_gate.doors.cli.common import OK, load_catalogue, print_answer, print_note
 from datalog_gate.files.templates import read_catalogue
 
 
@@ -75,35 +74,3 @@ def query(options: argparse.Namespace) -> int:
     lenient, now = options.undefined == "empty", datetime.now(UTC)
     answer = ask(files, options.query, lines, engine(options.engine), lenient, catalogue, now)
     return print_answer(answer, options.format, texts(files) | {"<query>": options.query})
-
-
-def simulate(options: argparse.Namespace) -> int:
-    """Print the rows of a query after a sequence."""
-    from datalog_gate.api import explain_simulation, simulate_files
-    from datalog_gate.decision.policy_set import texts
-    from datalog_gate.files.inputs import fact_lines
-    from datalog_gate.files.rules import read_rules
-
-    catalogue = read_catalogue(*options.catalogue)
-    files = read_rules([Path(path) for path in options.rules], options.congress)
-    simulation = simulate_files(
-        files,
-        [line for path in options.facts for line in fact_lines(path)],
-        options.policy,
-        options.query,
-        options.sequence,
-        actions=options.action_policy,
-        catalogue=catalogue,
-    )
-    sources = texts(files) | {"<query>": options.query, "<sequence>": options.sequence}
-    for warning in simulation.warnings:
-        print(render(warning, sources), file=sys.stderr)
-    rows = simulation.delta if options.delta else simulation.result
-    trace = explain_simulation(simulation) if options.trace else []
-    if options.format == "json":
-        print(json.dumps({"result": rows} | ({"trace": trace} if options.trace else {}), ensure_ascii=False))
-    else:
-        print(*rows, *trace, sep="\n", end="\n" if rows or trace else "")
-    for error in simulation.errors:
-        print(f"{error.span}: error[evaluation] {error.message}", file=sys.stderr)
-    return UNDECIDED if simulation.errors else OK
