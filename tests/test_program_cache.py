@@ -45,7 +45,6 @@ def plain(rules: PolicySet) -> list[object]:
         rules.reads,
         rules.cloud_wide,
         rules.inputs_alone,
-        rules.files,
         dict(read_columns(program)),
     ]
 

@@ -80,7 +80,6 @@ class PolicySet:
     reads: Mapping[RelationRef, frozenset[RelationRef]]
     catalogue: Catalogue
     cloud_wide: frozenset[str]
-    files: tuple[RuleFile, ...]
     inputs_alone: frozenset[RelationRef]
 
 
@@ -122,7 +121,6 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         reads=reads,
         catalogue=catalogue,
         cloud_wide=cloud_wide,
-        files=files,
         inputs_alone=slice_for(checked.program, frozenset(alone)).inputs if cloud_wide else checked.program.inputs,
     )
 

@@ -132,9 +132,7 @@ def decode(text: str, files: Sequence[RuleFile]) -> PolicySet:
     items, root = json.loads(body)
     values = _decode(items)
     *stored, columns = [values[at] for at in root]
-    rules = PolicySet(
-        **dict(zip(STORED, stored, strict=True)), sources=texts(files), catalogue=SHIPPED, files=tuple(files)
-    )
+    rules = PolicySet(**dict(zip(STORED, stored, strict=True)), sources=texts(files), catalogue=SHIPPED)
     column_reads.remember(rules.program, columns)
     return rules
 
