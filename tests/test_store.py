@@ -29,7 +29,6 @@ from datalog_gate.services.approval import Approvals, Verdict
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.outcomes import Outcomes
 from datalog_gate.store import tables
-from datalog_gate.store.exchange import RULES
 from datalog_gate.store.generations import Generation, find_newest, read_lines, write_generation
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.migration import migrate
@@ -79,10 +78,10 @@ def test_a_file_of_the_revision_before_upgrades_itself(store: Store) -> None:
 
     def downgrade(rows: Connection) -> None:
         inventory = tables.inventory_generations, tables.inventory_tables, tables.inventory_rows
-        newer = *inventory, tables.api_writes, tables.api_decisions, tables.waivers, *RULES
+        newer = *inventory, tables.api_writes, tables.api_decisions, tables.waivers
         for table in newer:
             table.drop(rows)
-        rows.execute(locks.delete().where(locks.c.name.in_(["inventory", "waivers", "rules"])))
+        rows.execute(locks.delete().where(locks.c.name.in_(["inventory", "waivers"])))
         rows.execute(tables.version.update().values(version_num="0001"))
 
     store.run_unchecked(downgrade)

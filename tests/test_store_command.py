@@ -13,11 +13,9 @@ from datalog_gate.services.approval import Approvals
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.outcomes import Outcomes
 from datalog_gate.store.api_records import ApiRecords, Write
-from datalog_gate.store.exchange import RULES, ExchangeError, export_rows, import_rows, read_rows
+from datalog_gate.store.exchange import export_rows, import_rows, read_rows
 from datalog_gate.store.generations import write_generation
-from datalog_gate.store.rule_store import Change, RuleStore
 from datalog_gate.store.stored_waivers import add_waiver, read_waivers
-from datalog_gate.store.tables import rule_policies
 from datalog_gate.store.transaction import Store
 from tests.commands import run
 from tests.ledger import request
@@ -25,8 +23,7 @@ from tests.test_store import NOW, old_file
 
 EMPTY = (
     "revision 0004; journal 0, outcomes 0, approval_requests 0, approval_verdicts 0, approval_claims 0, "
-    "placement_claims 0, waivers 0, api_decisions 0, api_writes 0, rule_generations 0, rule_policies 0, "
-    "stored_rules 0, rule_changes 0, data_sources 0, pushed_rows 0, library_policies 0"
+    "placement_claims 0, waivers 0, api_decisions 0, api_writes 0"
 )
 
 
@@ -119,8 +116,6 @@ def test_what_only_reads_changes_no_older_store(conf: Path, capsys: pytest.Captu
     else:
         Journal(str(store)).begin(request("u3", "b"), "", None, NOW, 9.0)
         with closing(sqlite3.connect(store)) as rows:
-            for table in RULES:
-                rows.execute(f"DROP TABLE {table.name}")
             rows.execute("UPDATE datalog_gate_version SET version_num = '0003'")
             rows.commit()
     before = store.read_bytes()
@@ -219,21 +214,10 @@ def test_tables_of_the_server_are_exported_and_imported(tmp_path: Path) -> None:
         add_waiver(store, {"policy": who, "project": "p"}, who, NOW)
         records.add_decision({"id": "d", "outcome": "deny", "action": "create"}, **dict.fromkeys(VALUES, who))
         records.write(Write("waiver:create", "/v2/waivers", who, "p", "r", "d", who), lambda: (201, {}))
-    added = {"id": "i", "name": "n", "kind": "z3", "abbreviation": "n", "description": "é", "author": "ann"}
-    rules = RuleStore(here, clock=lambda: NOW)
-    rules.change(0, Change("ann", "add policy", "n", (added,), ((rule_policies, added),)))
-    rules.push("nova", "tags", [["s", "t"]])
     (tmp_path / "export").write_text("\n".join(export_rows(here)))
     for store in (there, other):
         import_rows(store, read_rows(tmp_path / "export"))
         assert import_rows(store, read_rows(tmp_path / "export")).added == 0
-        copy = RuleStore(store)
-        assert (copy.read(), copy.pushed(), copy.numbers()) == (rules.read(), rules.pushed(), (1, 1))
     assert sorted(export_rows(other)) == sorted(export_rows(here))
     assert [(waiver.id, waiver.entry["policy"]) for waiver in read_waivers(there)] == [("S-1", "bob"), ("S-2", "ann")]
     assert add_waiver(there, {"policy": "x"}, "eve", NOW).number > 2
-    RuleStore(there).push("nova", "tags", [])
-    before = list(export_rows(there))
-    with pytest.raises(ExchangeError, match="the store has different rules of the API: nothing was imported"):
-        import_rows(there, read_rows(tmp_path / "export"))
-    assert list(export_rows(there)) == before

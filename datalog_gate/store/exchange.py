@@ -2,18 +2,17 @@
 
 The first line is ``{"schema": "datalog-gate/store/1", "revision": "0004"}``; each other one is a row, as
 ``{"table": "approval_claims", "row": {"key": "k", "number": 1}}``. Locks and leases are left out: they say who is at
-work. So is the inventory, which is pulled again. Bytes are written as base64.
+work. So is the inventory, which is pulled again.
 """
 
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import LargeBinary, Table, func, inspect, select
+from sqlalchemy import Table, func, inspect, select
 from sqlalchemy.engine import Connection
 
 from datalog_gate.base.errors import GateError
@@ -22,16 +21,6 @@ from datalog_gate.store import old_files, tables
 from datalog_gate.store.transaction import Store, catch_up, lock_all, read_revision
 
 SCHEMA = "datalog-gate/store/1"
-RULES = (
-    tables.rule_generations,
-    tables.rule_policies,
-    tables.stored_rules,
-    tables.rule_changes,
-    tables.data_sources,
-    tables.pushed_rows,
-    tables.library_policies,
-)
-"""The tables of the rules from the API: a store imports all of them, if it has none."""
 TABLES = (
     tables.journal,
     tables.outcomes,
@@ -42,7 +31,6 @@ TABLES = (
     tables.waivers,
     tables.api_decisions,
     tables.api_writes,
-    *RULES,
 )
 """The exchanged tables; requests come before tables that refer to their numbers."""
 NUMBERED = {"outcomes": "id", "approval_requests": "number", "waivers": "number"}
@@ -75,7 +63,7 @@ def export_rows(store: Store) -> Iterator[str]:
         revision, source = store.read(lambda rows: _read_store(rows, store.file or "the store"))
     yield json.dumps({"schema": SCHEMA, "revision": revision})
     for table, row in source:
-        yield json.dumps({"table": table.name, "row": row}, default=lambda content: b64encode(content).decode())
+        yield json.dumps({"table": table.name, "row": row})
 
 
 def count_rows(store: Store) -> dict[str, int]:
@@ -102,12 +90,11 @@ def read_rows(path: Path) -> Rows:
 
 def import_rows(store: Store, source: Rows) -> Imported:
     """Add the rows that the store lacks, all or none. A request or waiver whose number is used gets a new one. If both
-    have a decision, the store's is kept. Errors: ExchangeError for a row, or rules, that contradict the store; those of
-    the store."""
+    have a decision, the store's is kept. Errors: ExchangeError for a row that contradicts the store; those of the
+    store."""
 
     def work(rows: Connection) -> Imported:
         lock_all(rows)
-        _compare_rules(rows, source)
         added, renumbered = 0, dict[Any, int]()
         for table in TABLES:
             for row in (dict(row) for target, row in source if target is table):
@@ -121,15 +108,6 @@ def import_rows(store: Store, source: Rows) -> Imported:
         return Imported(added, len(source) - added, renumbered)
 
     return store.run(None, work)
-
-
-def _compare_rules(rows: Connection, source: Rows) -> None:
-    """Errors: ExchangeError if both have different rules, since all of them together may have errors."""
-    for table in RULES:
-        other = [row for target, row in source if target is table]
-        own = list(_read_table(rows, table))
-        if own and other and sorted(map(repr, own)) != sorted(map(repr, other)):
-            raise ExchangeError("the store has different rules of the API: nothing was imported")
 
 
 def _add(rows: Connection, table: Table, row: dict[str, Any]) -> bool:
@@ -199,8 +177,6 @@ def _parse_lines(path: Path, lines: Iterable[str]) -> Iterator[tuple[Table, dict
         table = by_name.get(str(data.get("table"))) if isinstance(data, dict) else None
         if table is None or not isinstance(data.get("row"), dict) or data["row"].keys() != set(table.c.keys()):
             raise ExchangeError(f"{path}:{number} is not a row of a store")
-        if "content" in data["row"] and isinstance(table.c["content"].type, LargeBinary):
-            data["row"]["content"] = b64decode(data["row"]["content"])
         yield table, data["row"]
     if not lines:
         raise ValueError(path)

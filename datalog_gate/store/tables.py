@@ -17,7 +17,7 @@ REVISION = "0004"
 EXCHANGED = ("0001", "0002", "0003", REVISION)
 """The revisions with the same exchanged rows as this one. An SQLite file of these is upgraded automatically."""
 METADATA = MetaData()
-LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory", "waivers", "rules")
+LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory", "waivers")
 """Rows of `locks`. Each writing transaction locks one first."""
 
 
@@ -208,66 +208,6 @@ waivers = _table(
     _id("who"),
 )
 """The waivers that people created at the server; `entry` is that of a `waivers.yaml`."""
-
-rule_generations = _table("rule_generations", _id("name", primary_key=True), _filled("number", BigInteger))
-"""`rules` counts the changes of policies, rules and data sources, `rows` those of pushed rows."""
-
-rule_policies = _table(
-    "rule_policies",
-    _id("name", primary_key=True),
-    _id("id"),
-    _id("kind"),
-    _id("abbreviation"),
-    _filled("description", LongText),
-    _id("author"),
-    _filled("position", BigInteger),
-)
-"""Policies with rules from the API. `position` is the generation that added it, here and below."""
-
-stored_rules = _table(
-    "stored_rules",
-    _id("id", primary_key=True),
-    _id("policy", index=True),
-    _filled("position", BigInteger),
-    Column("name", String(255)),
-    _filled("comment", LongText),
-    _filled("rule", LongText),
-    _id("author"),
-    _filled("at", SECONDS),
-)
-
-rule_changes = _table(
-    "rule_changes",
-    _filled("number", BigInteger, primary_key=True, autoincrement=False),
-    _filled("at", SECONDS),
-    _id("author"),
-    _filled("change", String(32)),
-    _id("subject"),
-    _filled("content", Json),
-)
-"""The history of additions and removals: `subject` is a policy or data source, `content` what was added or removed."""
-
-data_sources = _table(
-    "data_sources",
-    _id("name", primary_key=True),
-    _id("id"),
-    _id("driver"),
-    _filled("description", LongText),
-    _filled("config", Json),
-    _filled("position", BigInteger),
-)
-
-pushed_rows = _table(
-    "pushed_rows",
-    _id("source", primary_key=True),
-    _id("table", primary_key=True),
-    _filled("number", BigInteger),
-    _filled("size", Integer),
-    _filled("content", LONG_BYTES),
-)
-"""The rows pushed to a table of a data source, as JSON compressed by zlib."""
-
-library_policies = _table("library_policies", _id("id", primary_key=True), _id("name"), _filled("content", Json))
 
 version = Table("datalog_gate_version", METADATA, Column("version_num", String(32), primary_key=True))
 """Alembic's table, with a name that does not conflict with another service's in the same database."""
