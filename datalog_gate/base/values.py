@@ -76,7 +76,11 @@ FALSE = Boolean(False)
 
 
 class ResourceId(NamedTuple):
-    """A resource of the stack under judgement, by its path ``web/db``. Only the reader of templates makes one."""
+    """A resource of the stack under judgement, by its path ``web/db``. Only the reader of templates makes one.
+
+    The path can be split: Heat refuses a slash in the name of a resource or a stack (heat/engine/resource.py:205,
+    heat/engine/stack.py:174).
+    """
 
     path: str
 

@@ -26,7 +26,11 @@ PREVIOUS = f"{NO_START}, and a running one keeps the previous rules"
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A finding (a problem), a note, or a confirmation."""
+    """A finding, a note, or a confirmation.
+
+    A finding keeps a service from starting, lets the gate judge wrongly or not at all, or has no effect though somebody
+    wrote it. A note is what an operator may have meant.
+    """
 
     level: Level
     about: str
