@@ -1,4 +1,4 @@
-"""Mistakes of new authors of rules, which docs/mistakes.md shows."""
+"""Mistakes of new authors of rules, which tests/test_mistakes.py tries."""
 
 from __future__ import annotations
 

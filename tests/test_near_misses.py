@@ -1,6 +1,6 @@
 """A policy is reported that finds nothing by a slip.
 
-The page of mistakes shows what is said of each slip (tests/test_mistakes.py).
+What is said of each slip stands in tests/golden/mistakes.md (tests/test_mistakes.py).
 """
 
 from __future__ import annotations
