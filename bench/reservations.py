@@ -29,7 +29,7 @@ def main(rounds: int, urls: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for url in (f"sqlite:///{folder}/store", *urls):
             title = f"a reservation in {url.partition(':')[0]}"
-            jobs: Jobs = {OURS: in_store(url), "version 0.1, in a file": in_file(Path(folder) / f"{uuid4()}")}
+            jobs: Jobs = {OURS: in_store(url), "statements alone, in a file": in_file(Path(folder) / f"{uuid4()}")}
             print("\n".join(measure(title, rounds, jobs)))
 
 
@@ -56,7 +56,7 @@ def in_store(url: str) -> Callable[[], Answer]:
 
 
 def in_file(path: Path) -> Callable[[], Answer]:
-    """The same rows, written by the statements of version 0.1, each transaction by a connection of its own."""
+    """The same rows, written by statements alone, each transaction by a connection of its own."""
     numbers, columns = count(), ", ".join(COLUMNS)
     with closing(sqlite3.connect(path)) as rows:
         rows.execute("PRAGMA journal_mode = WAL")

@@ -88,7 +88,7 @@ def fill(
 
 def ask_for_approval(server: Any, project: str, stack: str, **options: str) -> None:
     """Ask for an approval, as a stack with a grant does."""
-    approvals = Approvals(server.point.settings.store_url)
+    approvals = Approvals(server.point.settings.store)
     asked = replace(request("u", "seat", project=project, stack=stack), options=options)
     approvals.use(asked, server.now().timestamp(), 86400.0)
 

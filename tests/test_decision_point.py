@@ -185,7 +185,7 @@ def test_a_denied_suspension_is_not_lifted(make_point: PointFactory, tmp_path: P
 def test_a_grant_that_unlocks_nothing_is_denied_where_no_resource_asks_yet(
     make_point: PointFactory, tmp_path: Path, door: str, verdict: str
 ) -> None:
-    options = {"service_option": f"edge.file={tmp_path}/edge", "service_journal": f"{tmp_path}/journal"}
+    options = {"service_option": f"edge.file={tmp_path}/edge", "store": f"{tmp_path}/journal"}
     grant = {"type": "DatalogGate::Policy", "properties": {"service": "edge"}}
     answer = make_point(services="edge", **options).judge(make_operation(template(resources={"g": grant}), door=door))
     reason = "the grant s/g does not unlock edge: nothing is in its scope"
@@ -538,7 +538,7 @@ def test_an_accepted_operation_is_kept_until_its_outcome_is_reported(
 ) -> None:
     journal = str(tmp_path / "journal")
     with licence_server() as server:
-        point = make_point(preflight="licence", preflight_option=f"licence.url={server.url}", service_journal=journal)
+        point = make_point(preflight="licence", preflight_option=f"licence.url={server.url}", store=journal)
         clock.time = 5.0
         answer = point.judge(make_operation(template("small"), stack_id="6a"))
         clock.time = 9.0
@@ -556,9 +556,7 @@ def test_an_operation_that_can_not_be_kept_is_in_the_log_and_plugins_hear_that_i
 ) -> None:
     journal = tmp_path / "journal"
     with licence_server() as server:
-        point = make_point(
-            preflight="licence", preflight_option=f"licence.url={server.url}", service_journal=str(journal)
-        )
+        point = make_point(preflight="licence", preflight_option=f"licence.url={server.url}", store=str(journal))
         answer = point.judge(make_operation(template("small")))
         journal.write_text("no database" * 99)
         point.finish(answer, "accepted")

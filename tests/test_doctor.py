@@ -170,7 +170,7 @@ CHANGES: list[tuple[str, str, str]] = [
     ("heat.conf", "rules =", "preflight = licence\npreflight_option = licence.url=https://l\nrules ="),
     ("heat.conf", "rules =", "preflight = licence,broken,absent\nrules ="),
     ("heat.conf", "rules =", "preflight_option = licence\nrules ="),
-    ("heat.conf", "rules =", "services = absent\nservice_journal = DIR/journal\nrules ="),
+    ("heat.conf", "rules =", "services = absent\nstore = DIR/journal\nrules ="),
     ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmodes = x"),
     ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmode = warn"),
     # rules and log

@@ -61,7 +61,7 @@ preflight = licence
 preflight_option = licence.url=https://licence.example
 services = approval
 service_option = approval.file=DIR/approvals
-service_journal = DIR/journal
+store = DIR/journal
 decision_log = DIR/log/decisions.jsonl
 """
 WAIVERS = """\
@@ -230,7 +230,7 @@ FAULTS: dict[str, dict[str, Change]] = {
         ),
         "The inventory leaves a column null that a rule reads": null_column,
         "There is no store for the inventory": lambda root: (
-            option("service_journal = DIR/journal", "")(root),
+            option("store = DIR/journal", "")(root),
             option("inventory = DIR/cloud.jsonl", "inventory = store")(root),
         ),
         "The store has no inventory": option("inventory = DIR/cloud.jsonl", "inventory = store"),
@@ -303,15 +303,14 @@ FAULTS: dict[str, dict[str, Change]] = {
         "A service is not installed": option("services = approval", "services = aproval"),
         "A setting is of a service that is not enabled": option("approval.file=DIR/approvals", "edge.file=DIR/edge"),
         "A setting of a service is misspelt": option("approval.file", "approval.fiel"),
-        "There is no store for services": option("service_journal = DIR/journal", ""),
+        "There is no store for services": option("store = DIR/journal", ""),
     },
     "Store": {
         "The store is corrupt": written("journal", "no database" * 100),
         "The folder of the store is missing": option("DIR/journal", "DIR/nfs/journal"),
         "The store is unreadable": lambda root: (root / "journal").touch(0),
-        "The store is of an older version": lambda root: other_version(root, "0000"),
-        "The store is of a newer version": lambda root: other_version(root, "9999"),
-        "The URL of the store is wrong": option("service_journal = ", "store = oracle://heat:s3cret-of-heat@db/"),
+        "The store is of another version": lambda root: other_version(root, "9999"),
+        "The URL of the store is wrong": option("store = ", "store = oracle://heat:s3cret-of-heat@db/"),
         "A file of requests for approval is corrupt": written("approvals", "no database" * 100),
         "A store of requests for approval is corrupt": lambda root: [
             change(root) for change in (option("approval.file", "approval.store"), written("approvals", "none" * 100))
@@ -550,7 +549,7 @@ def test_a_server_of_a_store_that_does_not_answer_is_named_with_the_drivers_word
 ) -> None:
     pytest.importorskip("psycopg")
     url = "postgresql+psycopg://heat:s3cret-of-heat@127.0.0.1:1/gate"
-    assert findings(option("service_journal = ", f"store = {url}\n#")) == [
+    assert findings(option("store = ", f"store = {url}\n#")) == [
         "/etc/heat/heat.conf:26: finding[store] the store postgresql+psycopg://127.0.0.1:1/gate is unreachable: "
         'connection failed: connection to server at "127.0.0.1", port 1 failed: Connection refused Is the server '
         "running on that host and accepting TCP/IP connections?\n"

@@ -72,7 +72,7 @@ class Rig:
         (folder / "rules").mkdir()
         (folder / "rules" / "m.dl").write_text(RULES)
         conf = read_conf()
-        own = {"rules": str(folder / "rules"), "services": "edge", "service_journal": str(folder / "journal"),
+        own = {"rules": str(folder / "rules"), "services": "edge", "store": str(folder / "journal"),
                "service_option": f"edge.file={folder}/edge"}  # fmt: skip
         chosen = build_settings(conf, own | options)
         self.point = DecisionPoint(

@@ -161,7 +161,7 @@ def test_a_grant_that_unlocks_nothing_asks_nothing_and_is_no_part_of_what_others
 
 def settings(folder: Path, **more: Any) -> Settings:
     """One service with its journal in the folder."""
-    options = {"services": ("edge",), "service_option": (f"edge.file={folder}/e",), "service_journal": f"{folder}/j"}
+    options = {"services": ("edge",), "service_option": (f"edge.file={folder}/e",), "store": f"{folder}/j"}
     return Settings(**{**options, **more})
 
 
@@ -182,13 +182,13 @@ def test_without_services_there_is_no_journal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [
-        ({"service_journal": ""}, ValueError, "services need the option store or service_journal"),
+        ({"store": ""}, ValueError, "services need the option store"),
         ({"service_option": ("edge",)}, ValueError, "service_option edge is not NAME.KEY=VALUE"),
         ({"services": ("gone",), "service_option": ()}, GateError, "can't be loaded: gone is not installed"),
         ({"services": ()}, GateError, "can't be loaded: edge has settings, but is not enabled"),
         ({"service_option": ()}, GateError, "edge can't be created: ValueError: the service needs a file"),
         ({"service_lease_seconds": 25.0}, ValueError, "service_call_seconds must not exceed service_step_seconds"),
-        ({"service_journal": "/nowhere/j"}, JournalError, "/nowhere/j can't be created"),
+        ({"store": "/nowhere/j"}, JournalError, "/nowhere/j can't be created"),
     ],
 )
 def test_services_that_can_not_be_put_to_work_stop_with_a_reason(

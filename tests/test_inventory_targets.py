@@ -160,7 +160,7 @@ def test_a_service_that_is_ended_lets_another_host_go_on(store: Store) -> None:
         ("--store oracle://h/d",
          (3, "error[unreadable] oracle is not a database for a store: sqlite, postgresql, mysql or mariadb is\n")),
         ("--heat-conf DIR/heat.conf",
-         (3, "error[unreadable] DIR/heat.conf: neither store nor service_journal is set\n")),
+         (3, "error[unreadable] DIR/heat.conf: store is not set\n")),
     ],
 )  # fmt: skip
 def test_a_pull_that_has_nowhere_to_go_does_not_begin(

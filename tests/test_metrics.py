@@ -254,7 +254,7 @@ def test_the_store_is_read_on_request(
     store = tmp_path / "store"
     point = make_point(
         metrics_folder=str(tmp_path / "metrics"), services="edge", service_option=f"edge.file={tmp_path}/edge",
-        service_journal=str(store),
+        store=str(store),
     )  # fmt: skip
     journal, now = Journal(str(store)), clock.now().timestamp()
     for uuid, since in (("a", now - 50), ("b", now), ("c", now)):

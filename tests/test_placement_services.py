@@ -87,7 +87,7 @@ def test_leases_and_patience_grow_with_the_time_of_a_call(tmp_path: Path) -> Non
     settings = Settings(
         services=("licence",),
         service_option=(f"licence.endpoint={LOCAL}",),
-        service_journal=str(tmp_path / "store"),
+        store=str(tmp_path / "store"),
         service_call_seconds=100.0,
     )
     [service] = load_enabled_services(settings).values()

@@ -267,7 +267,7 @@ def test_a_decision_is_the_same_by_check_the_filter_the_server_and_a_scan(tmp_pa
 
 
 def test_approvals_are_answered_by_operators_and_seen_by_their_project(api: Api) -> None:
-    approvals = Approvals(api.server.point.settings.store_url)
+    approvals = Approvals(api.server.point.settings.store)
     for project in ("p1", "p2"):
         approvals.use(request("u", "seat", project=project, stack=project), api.server.now().timestamp(), 86400.0)
     seen = {

@@ -35,7 +35,7 @@ host = aio
 services = edge, night
 service_option = edge.file={folder}/edge
 service_option = night.file={folder}/night
-service_journal = {folder}/journal
+store = {folder}/journal
 """
 INTERVALS = {"60": 60.0, "1.5": 1.5, "60s": 60.0, "5m": 300.0, "1h": 3600.0}
 STACK = "GET /v1/p/stacks/1b1b?resolve_outputs=False"
@@ -256,19 +256,19 @@ def test_an_interval_is_given_in_seconds_minutes_or_hours() -> None:
     assert intervals == list(INTERVALS.values())
 
 
-NO_JOURNAL = "services need the option store or service_journal, where their claims are kept"
+NO_JOURNAL = "services need the option store, where their claims are kept"
 
 
 @pytest.mark.parametrize(
     ("part", "options", "message"),
     [
-        ("status", [], ": neither store nor service_journal is set"),
-        ("status", ["service_journal = DIR/heat.conf"], ": heat.conf: file is not a database"),
+        ("status", [], ": store is not set"),
+        ("status", ["store = DIR/heat.conf"], ": heat.conf: file is not a database"),
         ("status", ["["], " can't be read: ..."),
         ("reconcile", ["preflight = licence", "preflight_option = licence.url=https://[::1]/"],
-         ": no services are enabled, nor plugins of preflight with a service_journal"),
+         ": no services are enabled, nor plugins of preflight with a store"),
         ("reconcile", ["services = edge"], f": {NO_JOURNAL}"),
-        ("reconcile", ["services = none", "service_journal = DIR/journal"],
+        ("reconcile", ["services = none", "store = DIR/journal"],
          ": the plugins of datalog_gate.services can't be loaded: none is not installed"),
         ("reconcile", ["service_option = edge"], ": service_option edge is not NAME.KEY=VALUE"),
     ],

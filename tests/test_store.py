@@ -1,4 +1,4 @@
-"""The store on SQLite, and the files of version 0.1."""
+"""The store on SQLite."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import signal
 import sqlite3
 import zlib
 from contextlib import closing
-from dataclasses import astuple
 from pathlib import Path
-from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -24,33 +22,19 @@ from sqlalchemy.exc import IntegrityError
 import datalog_gate.store.generations
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.preflight.snapshot import snapshot
-from datalog_gate.services.approval import Approvals, Verdict
-from datalog_gate.services.journal import Journal
-from datalog_gate.services.outcomes import Outcomes
 from datalog_gate.store import tables
 from datalog_gate.store.generations import Generation, find_newest, read_lines, write_generation
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.migration import migrate
-from datalog_gate.store.old_files import read
 from datalog_gate.store.tables import METADATA, REVISION, leases, locks
 from datalog_gate.store.transaction import Store, StoreError, lock_all, read_revision, take_turn
-from tests.ledger import request
 
-OLD_FILES = Path(__file__).parent / "old_files"
 NOW = 1_800_000_000.0
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(f"sqlite:///{tmp_path}/store")
-
-
-def old_file(folder: Path, name: str) -> str:
-    """A file that version 0.1 made."""
-    with closing(sqlite3.connect(folder / name)) as rows:
-        rows.executescript((OLD_FILES / f"{name}.sql").read_text("utf-8"))
-    return str(folder / name)
 
 
 def test_migrations_make_the_tables_of_the_package(tmp_path: Path) -> None:
@@ -71,23 +55,6 @@ def test_an_upgrade_of_a_newer_store_is_refused(store: Store) -> None:
     newer = r"^the store has the revision 9, which this package does not know: install the one that made it$"
     with pytest.raises(StoreError, match=newer):
         store.upgrade()
-
-
-def test_a_file_of_the_revision_before_upgrades_itself(store: Store) -> None:
-    store.run(None, lambda rows: rows.execute(leases.insert().values(name="l", owner="o", until=1.0)))
-
-    def downgrade(rows: Connection) -> None:
-        inventory = tables.inventory_generations, tables.inventory_tables, tables.inventory_rows
-        newer = *inventory, tables.api_writes, tables.api_decisions, tables.waivers
-        for table in newer:
-            table.drop(rows)
-        rows.execute(locks.delete().where(locks.c.name.in_(["inventory", "waivers"])))
-        rows.execute(tables.version.update().values(version_num="0001"))
-
-    store.run_unchecked(downgrade)
-    again = Store(store.name)
-    assert again.run("inventory", lambda rows: rows.execute(select(leases.c.name)).scalars().all()) == ["l"]
-    assert write_generation(again, {}, NOW) == Generation(1, NOW, {})
 
 
 def test_what_did_not_change_is_not_written_again(store: Store) -> None:
@@ -231,77 +198,11 @@ def test_the_lease_of_a_killed_process_ends_by_itself(store: Store) -> None:
     assert [owner.partition(" ")[0] for owner in owners] == ["dead", ""]
 
 
-def test_an_old_journal_is_taken_over_where_it_is(tmp_path: Path) -> None:
-    path = old_file(tmp_path, "journal")
-    journal = Journal(path)
-    claims = {claim.uuid: claim for claim in journal.claims()}
-    assert list(claims) == ["u1", "u2"]
-    assert (claims["u1"].state, claims["u1"].decision, claims["u1"].abandoned, claims["u1"].since) == (
-        "reserved", {"a": {"seat": "s/a", "ü": None}}, True, NOW + 1.25,
-    )  # fmt: skip
-    assert journal.replaced(claims["u2"]) == (claims["u1"],)
-    assert (claims["u2"].owner, claims["u2"].expires) == (f"{1:032}", 1_900_000_000.0)
-    assert [journal.claim("u3"), claims["u1"].key] != [None, request("u1", "a").key + "x"]
-    outcomes = Outcomes(path)
-    picture = snapshot(
-        action="create",
-        stack_name="web",
-        stack_id="1b",
-        project="p",
-        decision_id="d1",
-        request_id="r",
-        credentials={"user_id": "ada"},
-    )
-    outcomes.add(picture, ["edge"], NOW + 9)
-    assert [(pending.id, pending.snapshot, pending.plugins) for pending in outcomes.pending()] == [
-        (1, picture, ("licence", "teller")), (2, picture, ("edge",)),
-    ]  # fmt: skip
-    with closing(sqlite3.connect(path)) as rows:
-        assert rows.execute("PRAGMA user_version").fetchone() == (2,), "version 0.1 reads only 1"
-        assert rows.execute("SELECT name FROM sqlite_master WHERE name LIKE 'claims%'").fetchall() == []
-
-
-def test_processes_that_meet_an_old_journal_take_it_over_once(tmp_path: Path) -> None:
-    path, fork = old_file(tmp_path, "journal"), multiprocessing.get_context("fork")
-    counts: multiprocessing.Queue[int] = fork.Queue()
-    workers = [fork.Process(target=lambda: counts.put(len(Journal(path).claims()))) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    assert [counts.get(timeout=60) for _ in workers] == [2, 2, 2, 2]
-    for worker in workers:
-        worker.join(60)
-
-
 def test_the_file_of_something_else_stays_as_it_is(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "heat.db")) as rows:
-        rows.executescript("CREATE TABLE stack (id); CREATE TABLE claims (id)")
+        rows.executescript("CREATE TABLE stack (id)")
     before = (tmp_path / "heat.db").read_bytes()
     for _ in range(2):
         with pytest.raises(StoreError, match=r"/heat.db belongs to something else: it has the table stack$"):
             Store(str(tmp_path / "heat.db")).create()
     assert (tmp_path / "heat.db").read_bytes() == before
-
-
-def test_an_old_file_of_approvals_is_taken_over_where_it_is(tmp_path: Path) -> None:
-    approvals = Approvals(old_file(tmp_path, "approvals"))
-    first, second = approvals.list(NOW + 9)
-    assert [first.state, second.state, second.options] == ["used", "awaiting", {"mode": "wait", "reason": 'ä "test"'}]
-    assert [astuple(verdict) for verdict in first.verdicts] == [
-        astuple(Verdict(verdict="refused", who="ada", at=NOW + 1, why="no")),
-        astuple(Verdict(verdict="approved", who="bob", at=NOW + 2, why="")),
-    ]
-    asked = request("u1", "a", service="approval")
-    assert [approvals.holds(asked.key), approvals.holds("dead"), approvals.find(asked, NOW)] == [True, False, None]
-    assert approvals.use(request("u9", "z", service="approval"), NOW + 9, 9.0)[1].number == 3  # type: ignore[union-attr]
-
-
-def test_an_old_file_of_claims_is_taken_over_where_it_is(tmp_path: Path) -> None:
-    store = Store(old_file(tmp_path, "claims"))
-    with store.engine.begin() as rows:
-        old = read(rows)
-    kept = store.run(None, lambda rows: [dict(row) for row in rows.execute(select(tables.placement_claims)).mappings()])
-    by_state: dict[str, dict[str, Any]] = {row["state"]: row for row in kept}
-    assert sorted(kept, key=str) == sorted((row for _, row in old), key=str)
-    assert (by_state["held"]["items"], len(by_state["shared"]["key"])) == (
-        {"k1 CUSTOM_LICENSE_DB": [["r1", "CUSTOM_LICENSE_DB", 2]]}, 64
-    )  # fmt: skip

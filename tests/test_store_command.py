@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -11,22 +12,28 @@ import pytest
 
 from datalog_gate.services.approval import Approvals
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.outcomes import Outcomes
 from datalog_gate.store.api_records import ApiRecords, Write
 from datalog_gate.store.exchange import export_rows, import_rows, read_rows
 from datalog_gate.store.generations import write_generation
 from datalog_gate.store.stored_waivers import add_waiver, read_waivers
 from datalog_gate.store.transaction import Store
 from tests.commands import run
-from tests.ledger import request
-from tests.test_store import NOW, old_file
+from tests.ledger import fill_store, request
+from tests.test_store import NOW
 
 EMPTY = (
-    "revision 0004; journal 0, outcomes 0, approval_requests 0, approval_verdicts 0, approval_claims 0, "
+    "revision 0001; journal 0, outcomes 0, approval_requests 0, approval_verdicts 0, approval_claims 0, "
     "placement_claims 0, waivers 0, api_decisions 0, api_writes 0"
 )
-
-
+TABLES = {
+    "journal": 2,
+    "outcomes": 1,
+    "approval_requests": 2,
+    "approval_verdicts": 2,
+    "approval_claims": 2,
+    "placement_claims": 2,
+}
+"""The rows of a store by table."""
 VALUES = ("project", "user", "stack_name", "request_id")
 
 
@@ -45,7 +52,7 @@ def test_a_store_is_checked_and_upgraded(conf: Path, capsys: pytest.CaptureFixtu
     name = f"sqlite:///{conf.parent}/store"
     nothing = f"{name}: nothing was granted yet\n"
     assert run(capsys, "store", "check", "--heat-conf", conf) == (0, nothing, "")
-    assert run(capsys, "store", "upgrade", "--heat-conf", conf) == (0, f"{name}: 0004 before, 0004 now\n", "")
+    assert run(capsys, "store", "upgrade", "--heat-conf", conf) == (0, f"{name}: 0001 before, 0001 now\n", "")
     assert run(capsys, "store", "check", "--heat-conf", conf) == (0, f"{name}: {EMPTY}\n", "")
     write_generation(Store(str(conf.parent / "store")), {"nova:servers": ["{}", "{}"], "nova:hosts": []}, NOW)
     inventory = f"{EMPTY}; inventory 2 rows in 2 tables"
@@ -53,84 +60,26 @@ def test_a_store_is_checked_and_upgraded(conf: Path, capsys: pytest.CaptureFixtu
     with closing(sqlite3.connect(conf.parent / "store")) as rows:
         rows.execute("UPDATE datalog_gate_version SET version_num = '9'")
         rows.commit()
-    needed = f"{name}: revision 9, but this package needs 0004: run `datalog-gate store upgrade`\n"
+    needed = f"{name}: revision 9, but this package needs 0001: run `datalog-gate store upgrade`\n"
     assert run(capsys, "store", "check", "--heat-conf", conf) == (1, needed, "")
 
 
-def test_claims_in_an_old_journal_are_a_finding_until_they_are_imported(
-    conf: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    old = old_file(conf.parent, "journal")
-    conf.write_text(f"{conf.read_text()}service_journal = {old}\n")
-    Store(str(conf.parent / "store")).create()
-    code, out, _ = run(capsys, "store", "check", "--heat-conf", conf)
-    left = f"{old} holds 2 claims that the store lacks: `datalog-gate store import {old}`"
-    assert (code, out.splitlines()[1:]) == (1, [left])
-    added = f"{old}: 4 rows added, 0 existed already\n"
-    assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, added, "")
-    code, out, _ = run(capsys, "store", "check", "--heat-conf", conf)
-    assert (code, len(out.splitlines())) == (0, 1)
-
-
-def test_files_of_version_0_1_are_imported_once_and_stay_unchanged(
-    conf: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = [old_file(conf.parent, name) for name in ("journal", "approvals", "claims")]
-    before = [Path(path).read_bytes() for path in files]
-    counts = [4, 6, 3]
-    expected = [f"{path}: {count} rows added, 0 existed already\n" for path, count in zip(files, counts, strict=True)]
-    assert run(capsys, "store", "import", *files, "--heat-conf", conf) == (0, "".join(expected), "")
-    again = [f"{path}: 0 rows added, {count} existed already\n" for path, count in zip(files, counts, strict=True)]
-    assert run(capsys, "store", "import", *files, "--heat-conf", conf) == (0, "".join(again), "")
-    assert [Path(path).read_bytes() for path in files] == before
-    store = str(conf.parent / "store")
-    assert [claim.uuid for claim in Journal(store).claims()] == ["u1", "u2"]
-    assert [approval.name for approval in Approvals(store).list(NOW)] == ["A-1", "A-2"]
-    Outcomes(store).add(Outcomes(store).pending()[0].snapshot, [], NOW)
-    assert [pending.plugins for pending in Outcomes(store).pending()] == [("licence", "teller"), ()]
-
-
 def test_an_export_can_be_imported(conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("journal", "approvals", "claims"):
-        run(capsys, "store", "import", old_file(tmp_path, name), "--heat-conf", conf)
+    fill_store(str(tmp_path / "store"), NOW)
     code, out, err = run(capsys, "store", "export", "--heat-conf", conf)
     head, *rows = map(json.loads, out.splitlines())
-    assert (code, head, err) == (0, {"schema": "datalog-gate/store/1", "revision": "0004"}, "")
+    assert (code, head, err) == (0, {"schema": "datalog-gate/store/1", "revision": "0001"}, "")
     assert {"table": "approval_claims", "row": {"key": "dead", "number": None}} in rows
-    assert [row["table"] for row in rows].count("journal") == 3
+    assert Counter(row["table"] for row in rows) == TABLES
     (tmp_path / "export").write_text(out)
     (tmp_path / "other").mkdir()
-    conf.write_text(f"[datalog_gate]\nservice_journal = {tmp_path}/other/store\n")
-    for path in (tmp_path / "export", tmp_path / "store"):
-        assert run(capsys, "store", "import", path, "--heat-conf", conf)[0] == 0
+    conf.write_text(f"[datalog_gate]\nstore = {tmp_path}/other/store\n")
+    before = (tmp_path / "store").read_bytes()
+    for path, counts in ((tmp_path / "export", (11, 0)), (tmp_path / "store", (0, 11))):
+        said = "{}: {} rows added, {} existed already\n".format(path, *counts)
+        assert run(capsys, "store", "import", path, "--heat-conf", conf) == (0, said, "")
+    assert (tmp_path / "store").read_bytes() == before
     assert export_lines(tmp_path / "other") == out.splitlines()
-    (tmp_path / "export").write_text(out.replace('"0004"', '"0001"', 1))
-    assert run(capsys, "store", "import", tmp_path / "export", "--heat-conf", conf)[0] == 0
-
-
-@pytest.mark.parametrize("made", ["0003", "journal"])
-def test_what_only_reads_changes_no_older_store(conf: Path, capsys: pytest.CaptureFixture[str], made: str) -> None:
-    store = conf.parent / "store"
-    if made == "journal":
-        Path(old_file(conf.parent, "journal")).rename(store)
-    else:
-        Journal(str(store)).begin(request("u3", "b"), "", None, NOW, 9.0)
-        with closing(sqlite3.connect(store)) as rows:
-            rows.execute("UPDATE datalog_gate_version SET version_num = '0003'")
-            rows.commit()
-    before = store.read_bytes()
-    code, out, _ = run(capsys, "store", "check", "--heat-conf", conf)
-    revision = "none" if made == "journal" else made
-    needed = f"revision {revision}, but this package needs 0004: run `datalog-gate store upgrade`\n"
-    assert (code, out) == (1, f"sqlite:///{store}: {needed}")
-    code, out, _ = run(capsys, "store", "export", "--heat-conf", conf)
-    (conf.parent / "export").write_text(out)
-    assert (code, len(read_rows(conf.parent / "export")), store.read_bytes() == before) == (
-        0,
-        out.count("\n") - 1,
-        True,
-    )
-    assert out.count('"table": "journal"') == (3 if made == "journal" else 1)
 
 
 def test_requests_of_two_hosts_with_one_number_are_renamed(
@@ -138,33 +87,34 @@ def test_requests_of_two_hosts_with_one_number_are_renamed(
 ) -> None:
     here = Approvals(str(tmp_path / "store"))
     here.use(request("mine", "m", service="approval"), NOW, 9e9)
-    old = old_file(tmp_path, "approvals")
+    old = tmp_path / "other"
+    fill_store(str(old), NOW)
     renamed = "  the request A-1 is A-2 here\n  the request A-2 is A-3 here\n"
-    expected = f"{old}: 6 rows added, 0 existed already\n{renamed}"
+    expected = f"{old}: 11 rows added, 0 existed already\n{renamed}"
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, expected, "")
     assert [(item.name, item.state, len(item.verdicts)) for item in here.list(NOW)] == [
         ("A-1", "awaiting", 0), ("A-2", "used", 2), ("A-3", "awaiting", 0)
     ]  # fmt: skip
     assert here.use(request("u1", "a", service="approval"), NOW, 9.0)[1] == here.list(NOW)[1]
-    again = f"{old}: 0 rows added, 6 existed already\n{renamed}"
+    again = f"{old}: 0 rows added, 11 existed already\n{renamed}"
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, again, "")
 
 
 def test_a_conflicting_row_stops_the_whole_import(
     conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old = old_file(tmp_path, "journal")
+    old = tmp_path / "other"
+    fill_store(str(old), NOW)
     store = Journal(str(tmp_path / "store"))
-    store.begin(request("u3", "b"), "", None, NOW, 9.0)
+    store.begin(request("u2", "b"), "", None, NOW, 9.0)
     before = export_lines(tmp_path)
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (
-        3, "", f"error[unreadable] {conf}: journal u3 is different in the store: nothing was imported\n",
+        3, "", f"error[unreadable] {conf}: journal u2 is different in the store: nothing was imported\n",
     )  # fmt: skip
     assert export_lines(tmp_path) == before
 
 
 HEAD = '{"schema": "datalog-gate/store/1", "revision": "0001"}\n'
-"""The head of an export of an older revision with the same rows."""
 
 
 @pytest.mark.parametrize(
@@ -173,7 +123,7 @@ HEAD = '{"schema": "datalog-gate/store/1", "revision": "0001"}\n'
         ("", "DIR/file is not an export of a store"),
         ("[", "DIR/file is not an export of a store"),
         ('{"schema": "x"}', "DIR/file is not an export of a store"),
-        (HEAD.replace("0001", "0009"), "DIR/file has the revision 0009, but this package needs 0004"),
+        (HEAD.replace("0001", "0009"), "DIR/file has the revision 0009, but this package needs 0001"),
         (f'{HEAD}{{"table": "locks", "row": {{}}}}', "DIR/file:2 is not a row of a store"),
         (f"{HEAD}[]", "DIR/file:2 is not a row of a store"),
         (f'{HEAD}{{"table": "journal", "row": {{"uuid": "u"}}}}', "DIR/file:2 is not a row of a store"),
@@ -190,9 +140,33 @@ def test_other_files_are_not_imported(
 
 
 @pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("DROP TABLE datalog_gate_version", "has no tables of a store"),
+        ("UPDATE datalog_gate_version SET version_num = '9'",
+         "has the revision 9, but this package needs 0001: export it with the package that made it"),
+    ],
+)  # fmt: skip
+def test_a_store_of_another_revision_is_neither_exported_nor_imported(
+    conf: Path, capsys: pytest.CaptureFixture[str], change: str, why: str
+) -> None:
+    store = conf.parent / "store"
+    Store(str(store)).create()
+    with closing(sqlite3.connect(store)) as rows:
+        rows.execute(change)
+        rows.commit()
+    before = store.read_bytes()
+    refused = (3, "", f"error[unreadable] {conf}: {store} {why}\n")
+    assert run(capsys, "store", "export", "--heat-conf", conf) == refused
+    conf.write_text(f"[datalog_gate]\nstore = {conf.parent}/new\n")
+    assert run(capsys, "store", "import", store, "--heat-conf", conf) == refused
+    assert store.read_bytes() == before
+
+
+@pytest.mark.parametrize(
     ("option", "why"),
     [
-        ("", "neither store nor service_journal is set"),
+        ("", "store is not set"),
         ("store = mysql+pymysql://gate:hush@127.0.0.1:1/gate", "the store can't be reached"),
         ("store = mysql+none://gate:hush@db/gate",
          "the driver of the store is not installed: Can't load plugin: sqlalchemy.dialects:mysql.none"),

@@ -43,7 +43,6 @@ def test_without_rules_the_packs_of_the_package_are_in_force() -> None:
         ("break_glass", "glass"),
         ("decision_log", "log/decisions.jsonl"),
         ("metrics_folder", "metrics"),
-        ("service_journal", "store"),
         ("store", "store"),
         ("store", "sqlite:///store"),
     ],
@@ -84,5 +83,5 @@ def test_a_relative_path_in_a_setting_of_a_service_is_an_error(folder: Path, ser
     with pytest.raises(PluginLoadError, match=ADVICE):
         create_point(
             read_conf(),
-            {"services": service, "service_option": "\n".join(options), "service_journal": str(folder / "journal")},
+            {"services": service, "service_option": "\n".join(options), "store": str(folder / "journal")},
         )

@@ -369,7 +369,7 @@ def test_the_paste_filter_takes_rules_and_services(tmp_path: Path, services: str
     (tmp_path / "m.dl").write_text(GRANTED)
     cfg.CONF([], project="heat", default_config_files=[])  # as Heat does before it loads the pipeline
     heat = FakeHeat()
-    more = {"service_journal": f"{tmp_path}/j", "service_option": f"edge.file={tmp_path}/e"} if services else {}
+    more = {"store": f"{tmp_path}/j", "service_option": f"edge.file={tmp_path}/e"} if services else {}
     door = Client(filter_factory({}, rules=str(tmp_path), services=services, **more)(heat), heat)
     resources = {
         "ip": {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}},

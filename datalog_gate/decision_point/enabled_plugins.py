@@ -33,7 +33,7 @@ def create_broker(settings: Settings, clock: Callable[[], float] = time.time) ->
     from datalog_gate.services.journal import Journal  # SQLAlchemy takes a while, and many enable no service
 
     limits = Limits(settings.service_call_seconds, settings.service_step_seconds, settings.service_lease_seconds)
-    journal = Journal(settings.store_url, settings.service_late_seconds)
+    journal = Journal(settings.store, settings.service_late_seconds)
     return Broker(journal, services, clock, time.monotonic, limits)
 
 
@@ -42,28 +42,28 @@ def load_enabled_services(settings: Settings) -> dict[str, Service]:
     options = parse_plugin_options("service_option", settings.service_option)
     if not settings.services and not options:
         return {}
-    if not settings.store_url:
-        raise ValueError("services need the option store or service_journal, where their claims are kept")
+    if not settings.store:
+        raise ValueError("services need the option store, where their claims are kept")
     return load_plugins(GROUP, Service, settings.services, options, partial(_complete, settings))
 
 
 def read_approval_settings(settings: Settings) -> dict[str, str]:
     """The settings of the service `approval`, with the gate's store unless it has its own. Errors: ValueError."""
     options = parse_plugin_options("service_option", settings.service_option)
-    return {"store": settings.store_url, **options.get("approval", {})}
+    return {"store": settings.store, **options.get("approval", {})}
 
 
 def open_outcomes(settings: Settings) -> Outcomes | None:
     """Open the table of operations whose outcome plugins must learn, if there is a store. Errors: JournalError."""
-    if not (settings.preflight and settings.store_url):
+    if not (settings.preflight and settings.store):
         return None
     from datalog_gate.services.outcomes import Outcomes
 
-    return Outcomes(settings.store_url)
+    return Outcomes(settings.store)
 
 
 def _complete(settings: Settings, service: type[Service], options: dict[str, str]) -> dict[str, str]:
     """Add the settings that a service uses to its options: the store, unless it has its own file, and timeouts."""
     if service.uses_call_seconds:
         options = {"call_seconds": str(settings.service_call_seconds), **options}
-    return options if options.get("file") or not service.uses_store else {"store": settings.store_url, **options}
+    return options if options.get("file") or not service.uses_store else {"store": settings.store, **options}

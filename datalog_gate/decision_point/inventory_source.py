@@ -73,9 +73,9 @@ def open_store(settings: Settings, what: str = "inventory") -> Store:
     """Open the configured store for reading. All errors, including its later ones, are InputErrors."""
     from datalog_gate.store.transaction import Store
 
-    if not settings.store_url:
+    if not settings.store:
         raise InputError.of(f"the {what} should be in the store, but the option store is not set")
     try:
-        return Store(settings.store_url, lambda why: InputError.of(f"the {what} can't be read: {why}"), WAIT)
+        return Store(settings.store, lambda why: InputError.of(f"the {what} can't be read: {why}"), WAIT)
     except ValueError as error:
         raise InputError.of(f"the {what} can't be read: {error}") from None

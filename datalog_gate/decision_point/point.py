@@ -434,7 +434,7 @@ class DecisionPoint:
             settings.metrics_port,
             settings.metrics_folder,
             self._measure,
-            lambda: measure_store(settings.store_url, self._now().timestamp()),
+            lambda: measure_store(settings.store, self._now().timestamp()),
         )
 
     def _measure(self) -> None:

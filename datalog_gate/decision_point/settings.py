@@ -104,16 +104,10 @@ class Settings:
         "",
         "The database, shared by all hosts, for the claims of services, approvals, and the outcomes that preflight "
         "plugins have not received yet: postgresql+psycopg://USER:PASSWORD@HOST/DATABASE or "
-        "mysql+pymysql://USER:PASSWORD@HOST/DATABASE. `datalog-gate store upgrade` creates its tables.",
+        "mysql+pymysql://USER:PASSWORD@HOST/DATABASE. `datalog-gate store upgrade` creates its tables. On a single "
+        "host it may be the path of a file on a local disk, which is created when it is first used.",
         place="database",
         secret=True,
-    )
-    service_journal: str = _option(
-        "",
-        "The file that is used as the store if `store` is not set, for a single host: on a local disk, and the "
-        "same for "
-        "all processes. Services need one of the two options.",
-        place="path",
     )
     service_call_seconds: float = _option(
         10.0, "Timeout of a call to a service or to a preflight plugin, in seconds.", min=0.1
@@ -193,11 +187,6 @@ class Settings:
     allow_unverified_context: bool = _option(
         False, "Trust a context that no authtoken verified, as in the flavor noauth. For tests only."
     )
-
-    @property
-    def store_url(self) -> str:
-        """The URL of the store, or the path of its file; empty if there is none."""
-        return self.store or self.service_journal
 
     def __post_init__(self) -> None:
         for option in fields(self):

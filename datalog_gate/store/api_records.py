@@ -73,8 +73,7 @@ class ApiRecords:
                 return known
             names = "operation", "path", "user", "project", "request_id", "digest"
             values = {name: getattr(write, name) for name in names}
-            rows.execute(api_writes.delete().where(api_writes.c.key == key))  # without an answer, by an older package
-            rows.execute(api_writes.insert().values(key=key, at=now, until=0.0, status=0, answer=None, **values))
+            rows.execute(api_writes.insert().values(key=key, at=now, status=0, answer=None, **values))
             status, answer = work()
             rows.execute(api_writes.update().where(api_writes.c.key == key).values(status=status, answer=answer))
             return None
@@ -138,6 +137,5 @@ class ApiRecords:
 
 
 def _find(rows: Connection, key: str) -> Mapping[str, Any] | None:
-    query = select(api_writes).where(api_writes.c.key == key, api_writes.c.status != 0)
-    row = rows.execute(query).mappings().first()
+    row = rows.execute(select(api_writes).where(api_writes.c.key == key)).mappings().first()
     return dict(row) if row else None

@@ -1,6 +1,6 @@
 """Rows of a store as JSON lines, and the merge of stores.
 
-The first line is ``{"schema": "datalog-gate/store/1", "revision": "0004"}``; each other one is a row, as
+The first line is ``{"schema": "datalog-gate/store/1", "revision": "0001"}``; each other one is a row, as
 ``{"table": "approval_claims", "row": {"key": "k", "number": 1}}``. Locks and leases are left out: they say who is at
 work. So is the inventory, which is pulled again.
 """
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Table, func, inspect, select
+from sqlalchemy import Table, func, select
 from sqlalchemy.engine import Connection
 
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.records import dataclass
-from datalog_gate.store import old_files, tables
+from datalog_gate.store import tables
 from datalog_gate.store.transaction import Store, catch_up, lock_all, read_revision
 
 SCHEMA = "datalog-gate/store/1"
@@ -56,12 +56,9 @@ class Imported:
 
 
 def export_rows(store: Store) -> Iterator[str]:
-    """The lines of a store, in a fixed order, of its own revision. Errors: ExchangeError for a revision that only
-    another package can read; those of the store."""
-    revision, source = tables.REVISION, list[tuple[Table, dict[str, Any]]]()
-    if not store.missing:
-        revision, source = store.read(lambda rows: _read_store(rows, store.file or "the store"))
-    yield json.dumps({"schema": SCHEMA, "revision": revision})
+    """The lines of a store, in a fixed order. Errors: ExchangeError for another revision; those of the store."""
+    source = () if store.missing else store.read(lambda rows: _read_store(rows, store.file or "the database"))
+    yield json.dumps({"schema": SCHEMA, "revision": tables.REVISION})
     for table, row in source:
         yield json.dumps({"table": table.name, "row": row})
 
@@ -76,8 +73,7 @@ def count_rows(store: Store) -> dict[str, int]:
 
 
 def read_rows(path: Path) -> Rows:
-    """Read a file: lines of an export, an SQLite file of a store, or one of version 0.1. Changes nothing. Errors:
-    ExchangeError, OSError."""
+    """Read lines of an export, or an SQLite file of a store. Changes nothing. Errors: ExchangeError, OSError."""
     with path.open("rb") as file:
         if file.read(16) == b"SQLite format 3\0":
             return _read_sqlite(path)
@@ -140,21 +136,20 @@ def _read_sqlite(path: Path) -> Rows:
         return ExchangeError(f"{path} can't be read: {why.removeprefix(f'{path.name}: ')}")
 
     try:
-        return Store(str(path), fail).read(lambda rows: _read_store(rows, str(path)))[1]
+        return Store(str(path), fail).read(lambda rows: _read_store(rows, str(path)))
     except (ValueError, KeyError) as error:
         raise fail(str(error)) from error
 
 
-def _read_store(rows: Connection, name: str) -> tuple[str, list[tuple[Table, dict[str, Any]]]]:
-    """The revision and the rows of a store. Those of version 0.1 are converted. Errors: ExchangeError."""
+def _read_store(rows: Connection, name: str) -> Rows:
+    """The rows of a store. Errors: ExchangeError."""
     revision = read_revision(rows)
     if revision is None:
-        return tables.REVISION, old_files.read(rows)
-    if revision not in tables.EXCHANGED:
+        raise ExchangeError(f"{name} has no tables of a store")
+    if revision != tables.REVISION:
         needs = f"{name} has the revision {revision}, but this package needs {tables.REVISION}"
         raise ExchangeError(f"{needs}: export it with the package that made it")
-    existing = set(inspect(rows).get_table_names())
-    return revision, [(table, row) for table in TABLES if table.name in existing for row in _read_table(rows, table)]
+    return [(table, row) for table in TABLES for row in _read_table(rows, table)]
 
 
 def _read_table(rows: Connection, table: Table) -> Iterator[dict[str, Any]]:
@@ -169,7 +164,7 @@ def _parse_lines(path: Path, lines: Iterable[str]) -> Iterator[tuple[Table, dict
         if number == 1:
             if not isinstance(data, dict) or data.get("schema") != SCHEMA:
                 raise ValueError(line)
-            if data.get("revision") not in tables.EXCHANGED:
+            if data.get("revision") != tables.REVISION:
                 raise ExchangeError(
                     f"{path} has the revision {data.get('revision')}, but this package needs {tables.REVISION}"
                 )

@@ -13,9 +13,7 @@ from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary,
 from sqlalchemy.dialects.mysql import MEDIUMBLOB, MEDIUMTEXT
 from sqlalchemy.types import TypeDecorator
 
-REVISION = "0004"
-EXCHANGED = ("0001", "0002", "0003", REVISION)
-"""The revisions with the same exchanged rows as this one. An SQLite file of these is upgraded automatically."""
+REVISION = "0001"
 METADATA = MetaData()
 LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory", "waivers")
 """Rows of `locks`. Each writing transaction locks one first."""
@@ -173,7 +171,6 @@ api_writes = _table(
     "api_writes",
     _id("key", primary_key=True),
     _filled("at", SECONDS, index=True),
-    _filled("until", SECONDS),
     _id("user"),
     _id("project", index=True),
     _id("operation"),
@@ -183,7 +180,7 @@ api_writes = _table(
     _filled("status", Integer),
     _filled("answer", Json),
 )
-"""The write requests to the server; see `api_records`. `until` is 0: only older packages use it."""
+"""The write requests to the server; see `api_records`."""
 
 api_decisions = _table(
     "api_decisions",

@@ -39,9 +39,8 @@ from sqlalchemy.pool import NullPool
 
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.secrecy import mask_urls
-from datalog_gate.store import old_files
 from datalog_gate.store.migration import migrate
-from datalog_gate.store.tables import EXCHANGED, LOCKS, METADATA, REVISION, locks, outcomes, version, waivers
+from datalog_gate.store.tables import LOCKS, METADATA, REVISION, locks, outcomes, version, waivers
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -89,7 +88,7 @@ class Store:
         return self.file is not None and not os.path.exists(self.file)
 
     def create(self) -> None:
-        """Create the SQLite file, or upgrade an older one. Does nothing for a server."""
+        """Create the SQLite file. Does nothing for a server."""
         if self.file is not None:
             self._run(self._check)
 
@@ -116,10 +115,10 @@ class Store:
         """Upgrade the tables to the revision of this package. Return the previous one, or None if there were no
         tables."""
         before = self.revision()
-        if before not in (None, *EXCHANGED):
+        if before not in (None, REVISION):
             message = f"the store has the revision {before}, which this package does not know"
             raise self.error_type(f"{message}: install the one that made it")
-        if before != REVISION:
+        if before is None:
             self._run(migrate)
         return before
 
@@ -181,21 +180,13 @@ class Store:
             yield rows
 
     def _prepare(self, rows: Connection) -> str | None:
-        """Read the revision. Create the tables of an SQLite file, or upgrade older ones."""
+        """Read the revision. Create the tables of an empty SQLite file."""
         revision = read_revision(rows)
-        if self.file is not None and revision in EXCHANGED and revision != REVISION:
-            migrate(rows)
-            return REVISION
         if revision is not None or self.file is None:
             return revision
-        if others := sorted(set(inspect(rows).get_table_names()) - old_files.TABLES.keys()):
+        if others := sorted(inspect(rows).get_table_names()):
             raise self.error_type(f"{self.file} belongs to something else: it has the table {others[0]}")
-        old_rows = old_files.read(rows)
-        old_files.drop(rows)
         create_tables(rows)
-        for table, row in old_rows:
-            rows.execute(table.insert().values(**row))
-        catch_up(rows)
         return REVISION
 
     def _check(self, rows: Connection) -> None:
@@ -282,7 +273,6 @@ def create_tables(rows: Connection) -> None:
     METADATA.create_all(rows)
     rows.execute(locks.insert(), [{"name": name, "turn": 0} for name in LOCKS])
     rows.execute(version.insert().values(version_num=REVISION))
-    rows.exec_driver_sql("PRAGMA user_version = 2")  # version 1 is a journal, at which older packages stop
 
 
 def catch_up(rows: Connection) -> None:

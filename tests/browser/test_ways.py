@@ -51,8 +51,7 @@ def test_a_stack_of_a_real_heat_goes_on_once_its_request_is_approved(page: Any, 
     options = {
         "services": "approval",
         "service_option": "approval.wait_seconds=600",
-        "service_journal": f"{tmp_path}/journal",
-        "store": site.server.point.settings.store_url,
+        "store": site.server.point.settings.store,
     }
     with running(tmp_path, convergence=True, rules=tmp_path / "rules.dl", options=options) as heat:
         name, _ = heat.create(stack_template(g=grant("approval", ["s"], options={"mode": "wait"}), s=string()))

@@ -71,7 +71,7 @@ rules = {rules}
 services = edge, night
 service_option = edge.file={folder}/edge
 service_option = night.file={folder}/night
-service_journal = {folder}/journal
+store = {folder}/journal
 decision_log = {folder}/decisions.jsonl
 """
 POLICY = '"datalog_gate:grant:edge": "role:edge_user"\n'

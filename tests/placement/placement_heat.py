@@ -103,7 +103,7 @@ def run_placement_heat(folder: Path, cloud: Cloud, convergence: bool, **more: An
     options = {
         "services": "licence, rack_affinity, approval, edge",
         "service_option": "\nservice_option = ".join(settings),
-        "service_journal": f"{folder}/journal",
+        "store": f"{folder}/journal",
     }
     resources = f"{RESOURCES}, {STAND_INS}"
     with running(folder, convergence, rules=rules, options=options, resources=resources, **more) as heat:

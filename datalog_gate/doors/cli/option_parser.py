@@ -333,7 +333,7 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     _add_conf(_add_part(parts, "upgrade", "make the tables of this version"))
     _add_conf(_add_part(parts, "check", "print what the store holds; exit 1 if this version can't use it"))
     _add_conf(_add_part(parts, "export", "print all rows, one JSON object a line"))
-    add = _add_part(parts, "import", "add the rows of exports, of other SQLite stores, and of files of version 0.1")
+    add = _add_part(parts, "import", "add the rows of exports, and of other SQLite stores")
     add.add_argument("file", nargs="+", type=Path, metavar="FILE", help="no service may write it any longer")
     _add_conf(add)
 

@@ -31,8 +31,8 @@ def create_server(conf: Any) -> PolicyServer:
     options = conf[GROUP]
     folder = find_folder(options)
     own = {"metrics_folder": str(folder / "metrics")}
-    if not build_settings(conf).store_url:
-        own["service_journal"] = str(folder / "store")
+    if not build_settings(conf).store:
+        own["store"] = str(folder / "store")
     point = create_point(conf, own, list_rules())
-    records = ApiRecords(point.settings.store_url, options.keep_days)
+    records = ApiRecords(point.settings.store, options.keep_days)
     return PolicyServer(options, point, records)

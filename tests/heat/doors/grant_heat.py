@@ -79,7 +79,7 @@ def run_grant_heat(folder: Path, convergence: bool, **more: Any) -> Iterator[Gra
     options = {
         "services": "edge, trial, night",
         "service_option": "\nservice_option = ".join(settings),
-        "service_journal": f"{folder}/journal",
+        "store": f"{folder}/journal",
         "service_call_seconds": str(CALL),
         "service_step_seconds": str(STEP),
         "service_lease_seconds": "10",

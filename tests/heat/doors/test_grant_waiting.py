@@ -100,7 +100,7 @@ def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
             options = {
                 "services": "approval",
                 "service_option": "\nservice_option = ".join(lines),
-                "service_journal": f"{tmp_path}/journal",
+                "store": f"{tmp_path}/journal",
             }
             heat = running(tmp_path, request.param, rules=tmp_path / "rules.dl", options=options)
             return Desk(started.enter_context(heat), tmp_path)

@@ -58,7 +58,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     (folder / "teller.py").write_text(PLUGIN)
     install(folder, "teller", "[datalog_gate.preflight]\nteller=teller:Teller\n")
     options = {
-        "preflight": "teller", "preflight_option": f"teller.file={folder}/told", "service_journal": f"{folder}/journal",
+        "preflight": "teller", "preflight_option": f"teller.file={folder}/told", "store": f"{folder}/journal",
     }  # fmt: skip
     with (
         running(folder, convergence=request.param == "convergence", options=options, filtered=True) as heat,

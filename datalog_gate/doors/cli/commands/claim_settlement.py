@@ -56,7 +56,7 @@ def settle_claims(
         raise invalid_file(heat_conf, error) from None
     store = broker.journal.store if broker else outcomes.store if outcomes else None
     if store is None:
-        message = "no services are enabled, nor plugins of preflight with a service_journal"
+        message = "no services are enabled, nor plugins of preflight with a store"
         raise InputError.of(f"{heat_conf}: {message}")
     heat = Heat()
     stacks = HeatStacks(heat, broker.journal, _read_host(conf)) if broker else None

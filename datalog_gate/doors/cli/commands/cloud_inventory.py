@@ -80,9 +80,9 @@ def _open_target(options: argparse.Namespace) -> Target | None:
     url = options.store
     if options.heat_conf:
         settings, _ = read_settings(options.heat_conf)
-        url = settings.store_url
+        url = settings.store
         if not url:
-            raise InputError.of(f"{options.heat_conf}: neither store nor service_journal is set")
+            raise InputError.of(f"{options.heat_conf}: store is not set")
     if url:
         try:
             from datalog_gate.store.transaction import Store

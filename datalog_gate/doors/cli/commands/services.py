@@ -62,10 +62,10 @@ def _list_services(heat_conf: Path, for_me: bool) -> list[str]:
 def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
     """Read the claims of all services, the oldest first. Errors: InputError, UsageError."""
     settings, _ = read_settings(heat_conf)
-    if not settings.store_url:
-        raise InputError.of(f"{heat_conf}: neither store nor service_journal is set")
+    if not settings.store:
+        raise InputError.of(f"{heat_conf}: store is not set")
     try:
-        return () if Store(settings.store_url).missing else Journal(settings.store_url).claims()
+        return () if Store(settings.store).missing else Journal(settings.store).claims()
     except (JournalError, ValueError) as error:
         raise invalid_file(heat_conf, error) from None
 

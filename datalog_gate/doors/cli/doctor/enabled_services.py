@@ -39,9 +39,9 @@ def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iter
         yield from _check_enabled("services", own, load_enabled_services, locate, secrets)
         with suppress(PluginLoadError, ValueError):  # said above
             yield from _check_promises(load_enabled_services(own), settings.service_call_seconds, locate)
-    if settings.services and not settings.store_url:
+    if settings.services and not settings.store:
         message = "services need a store, in which their claims are kept"
-        fix = f"write `store = URL`, or `service_journal = /var/lib/heat/store` on a single host: {NO_START}"
+        fix = f"write `store = URL`, or `store = /var/lib/heat/store` on a single host: {NO_START}"
         yield CheckResult("finding", "services", message, locate("services"), fix)
 
 

@@ -27,7 +27,7 @@ def check_inventory(
 ) -> Iterator[CheckResult]:
     """Check the inventory that the options name."""
     place, pull = locate("inventory"), f"{PULL} --heat-conf {heat_conf}"
-    if settings.inventory == STORE and not settings.store_url:
+    if settings.inventory == STORE and not settings.store:
         message, fix = (
             "the inventory should be in the store, but no store is set",
             "write `store = URL`, or name a file",

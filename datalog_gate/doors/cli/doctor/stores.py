@@ -25,9 +25,8 @@ WAIT = 5.0
 
 def check_stores(settings: Settings, locate: Locate, heat_conf: str, secrets: Set[str]) -> Iterator[CheckResult]:
     """Check that each database with claims or approvals is reachable and has this version."""
-    if settings.store_url:
-        option = "store" if settings.store else "service_journal"
-        yield from _check_store(settings.store_url, locate(option), heat_conf, secrets)
+    if settings.store:
+        yield from _check_store(settings.store, locate("store"), heat_conf, secrets)
     try:
         service_options = parse_plugin_options("service_option", settings.service_option)
     except ValueError:  # reported by the check of services
@@ -85,7 +84,7 @@ def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> It
             f"datalog_gate {__version__} needs {REVISION}"
         )
         fix = f"datalog-gate store upgrade --heat-conf {heat_conf}"
-        if revision and revision > REVISION:
+        if revision:
             fix = "install on this host the datalog_gate that the others have"
         yield CheckResult("finding", "store", message, place, fix)
     else:
