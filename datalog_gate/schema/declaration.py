@@ -89,8 +89,6 @@ class Column:
     """The numbers that can occur, if few."""
     whole: bool = False
     """Whether its numbers are whole."""
-    length: Range = (None, None)
-    """The minimum and maximum length of its texts."""
     custom: str = ""
     """A custom constraint of Heat, as in `Property`."""
 

@@ -120,7 +120,6 @@ def _column(scalar: Property) -> Column:
         range=scalar.range,
         numbers=numbers,
         whole=scalar.kind == "integer",
-        length=scalar.length if scalar.kind == "string" else (None, None),
         custom=scalar.custom,
     )
 

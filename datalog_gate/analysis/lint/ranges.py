@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from math import ceil, floor
 from typing import NamedTuple
@@ -11,8 +11,6 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import TESTS, name_of, quoted
 from datalog_gate.analysis.lint.entailment import FLIPPED, NEGATED
 from datalog_gate.analysis.lint.linear import Linear, conditions_of, exact, find_infeasible
-from datalog_gate.analysis.lint.text_machines import TextTest, find_exclusion
-from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.records import dataclass, field
@@ -40,6 +38,17 @@ Lists = dict[RelationRef, list[ir.Const]]
 """The constants of the relations generated for lists of constants."""
 Bounded = dict[RelationRef, Mapping[int, "_Bound"]]
 """What is known about the values of columns, by relation and position. Filled when relations are met."""
+
+
+class TextTest(NamedTuple):
+    """A test of a text by a builtin with a constant."""
+
+    name: str
+    part: str
+    negated: bool = False
+
+    def __str__(self) -> str:
+        return f'{"not " if self.negated else ""}{self.name} "{self.part}"'
 
 
 class _Bound(NamedTuple):
@@ -73,19 +82,7 @@ class Ranges:
         for literal in (*others, *again):  # computed results may depend on values that are narrowed later
             if reason := self._add(literal):
                 return reason
-        return self._no_text() or self._no_numbers(others)
-
-    def _no_text(self) -> str | None:
-        """Why no text remains for a value."""
-        for operand, known in self._known.items():
-            if isinstance(operand, ir.Var) and (excluding := known.excluding()):
-                shown = " and ".join(dict.fromkeys(map(str, excluding)))
-                if len(excluding) == 1 and known.length is None:
-                    return None if find_looseness(excluding[0].part) else f"no text passes {shown}"
-                kind = "both" if len(excluding) == 2 else "all of"
-                within = f" with a length {known.length.text()}" if known.length and known.length.text() else ""
-                return f"{name_of(operand)} can't be {kind + ' ' if len(excluding) > 1 else ''}{shown}{within}"
-        return None
+        return self._no_numbers(others)
 
     def _no_numbers(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no numbers satisfy the sums and comparisons of the body."""
@@ -112,11 +109,6 @@ class Ranges:
         if known is None:
             known = self._known[operand] = _Range()
         return known
-
-    def _length_of(self, text: ir.Operand) -> _Range:
-        known = self._of(text)
-        known.length = known.length or _Range(whole=True)
-        return known.length
 
     def _add(self, literal: ir.CheckedLiteral) -> str | None:
         match literal:
@@ -159,12 +151,7 @@ class Ranges:
                 known = self._of(result)
                 known.apart.append(None)
                 known.limit(*RESULTS.get(name, (None, None)))
-                known.add_tests(_tests_of_result(name, inputs))
-                if name == "len" and isinstance(inputs[0], ir.Var):
-                    length = self._length_of(inputs[0])
-                    self._of(inputs[0]).length = known
-                    known.whole = True
-                    return self._limit(result, length.low, length.high)
+                known.whole |= name == "len"
         return None
 
     def _add_fold(self, fold: ir.Fold) -> None:
@@ -209,7 +196,7 @@ class Ranges:
     def _add_test(self, text: ir.Var, test: TextTest) -> str | None:
         known = self._of(text)
         before = known.text()
-        known.add_tests([test])
+        known.tests.append(test)
         if known.is_possible():
             return None
         return f"{name_of(text)} can't be both {before or 'one of its values'} and {test}"
@@ -236,8 +223,6 @@ class Ranges:
             if column.numbers and strange and isinstance(term, ir.Const):
                 return f"{column.name} is never {quoted(term.value)}"
             known.whole |= column.whole
-            if column.length != (None, None):
-                self._length_of(term).limit(*column.length)
             if (low, high) != (None, None):
                 known.column = known.column or column.name
                 possible = known.limit(low, high)
@@ -290,7 +275,7 @@ def _is_boolean(column: Column) -> bool:
 
 def _is_bounded(relation: RelationRef, column: Column) -> bool:
     """Whether anything is known about the values of a column."""
-    limited = column.range != (None, None) or column.length != (None, None) or column.whole or column.closed
+    limited = column.range != (None, None) or column.whole or column.closed
     return limited or bool(column.numbers) or _is_boolean(column) or (relation, column.name) in RANGES
 
 
@@ -363,8 +348,6 @@ class _Range:
     """All possible values, if they are known."""
     tests: list[TextTest] = field(default_factory=list)
     """The tests that the text must pass."""
-    length: _Range | None = None
-    """The range of its length, if the body uses it."""
     whole: bool = False
     """Whether it is a whole number."""
 
@@ -419,8 +402,7 @@ class _Range:
     def _admits(self, value: Value) -> bool:
         if any(kind_of(other) == kind_of(value) and other == value for other in self.apart):
             return False
-        tests = (test for test in self.tests if test.name in TESTS)
-        if isinstance(value, str) and any(TESTS[test.name](value, test.part) == test.negated for test in tests):
+        if isinstance(value, str) and any(TESTS[test.name](value, test.part) == test.negated for test in self.tests):
             return False
         below, above = _compare(value, self.low), _compare(value, self.high)
         return not (below == -1 or above == 1 or (below == 0 and self.low_open) or (above == 0 and self.high_open))
@@ -433,49 +415,6 @@ class _Range:
         parts = [f"{'>' if self.low_open else '>='} {quoted(self.low)}"] if self.low is not None else []
         parts += [f"{'<' if self.high_open else '<='} {quoted(self.high)}"] if self.high is not None else []
         return " and ".join(parts or [f"!= {quoted(value)}" for value in self.apart if value is not None])
-
-    def add_tests(self, tests: Iterable[TextTest]) -> None:
-        self.tests += [test for test in tests if test not in self.tests]
-
-    def excluding(self) -> list[TextTest]:
-        """The fewest tests that no text passes together; none if a text may pass all. Constants that `lower` never
-        returns are reported elsewhere."""
-        if not self.tests and not (self.length and (self.equal or self.apart)):
-            return []  # bounds of a length alone are no test
-        tests = list(self.tests)
-        if self.equal and isinstance(self.equal.value, str):
-            tests.append(TextTest("=", self.equal.value))
-        tests += [TextTest("=", value, negated=True) for value in self.apart if isinstance(value, str)]
-        low, high = self.length.whole_bounds() if self.length else (0, None)
-        found = find_exclusion(tests, low, high) or []
-        folded = any(test.name in ("lower", "upper") for test in found)
-        return [] if folded and not any(test.name == "matches" for test in found) else found
-
-    def whole_bounds(self) -> tuple[int, int | None]:
-        """The least and greatest whole number, for a length."""
-        low, high = (self.low, self.high) if self.equal is None else (self.equal.value, self.equal.value)
-        least = floor(low) + 1 if isinstance(low, int | Decimal) and self.low_open else low
-        most = ceil(high) - 1 if isinstance(high, int | Decimal) and self.high_open else high
-        return (
-            max(0, ceil(least)) if isinstance(least, int | Decimal) else 0,
-            floor(most) if isinstance(most, int | Decimal) else None,
-        )
-
-
-def _tests_of_result(name: str, inputs: Sequence[ir.Operand]) -> Iterator[TextTest]:
-    """Yield the tests that every result of a builtin on texts passes."""
-    match name, inputs:
-        case "lower" | "upper", _:
-            yield TextTest(name)
-        case "concat", (first, last):
-            if isinstance(first, ir.Const) and isinstance(first.value, str) and first.value:
-                yield TextTest("starts_with", first.value)
-            if isinstance(last, ir.Const) and isinstance(last.value, str) and last.value:
-                yield TextTest("ends_with", last.value)
-        case "split", (_, ir.Const(str(separator)), *_) if separator:
-            yield TextTest("contains", separator, negated=True)
-        case "replace", (_, ir.Const(str(old)), ir.Const(str(new))) if len(old) == 1 and old not in new:
-            yield TextTest("contains", old, negated=True)
 
 
 def _of_fold(function: ir.FoldFunction, term: _Range) -> tuple[Value, Value]:
