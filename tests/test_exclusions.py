@@ -3,54 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from itertools import product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datalog_gate as dg
-from datalog_gate.analysis.lint.linear import Linear, find_infeasible
-from datalog_gate.analysis.program import Var
 from datalog_gate.decision.policy_set import RuleFile, load
-
-CONDITIONS = st.lists(
-    st.tuples(st.tuples(*[st.integers(-2, 2)] * 3), st.integers(-4, 4), st.booleans()), min_size=1, max_size=5
-)
-
-
-@settings(max_examples=80, deadline=None)
-@given(CONDITIONS)
-def test_no_numbers_satisfy_infeasible_conditions(
-    drawn: list[tuple[tuple[int, int, int], int, bool]],
-) -> None:
-    conditions = [
-        Linear(
-            {Var(name): Fraction(factor) for name, factor in zip("xyz", factors, strict=True) if factor},
-            Fraction(limit),
-            strict,
-            frozenset((at,)),
-        )
-        for at, (factors, limit, strict) in enumerate(drawn)
-    ]
-    sources = find_infeasible(conditions)
-    for values in product(map(Fraction, range(-3, 4)), repeat=3) if sources else ():
-        sums = [sum(factor * value for factor, value in zip(factors, values, strict=True)) for factors, _, _ in drawn]
-        assert not all(
-            sums[at] < limit if strict else sums[at] <= limit
-            for at, (_, limit, strict) in enumerate(drawn)
-            if at in (sources or ())
-        )
-
-
-def test_conditions_exclude_each_other_over_several_variables() -> None:
-    x, y = Var("x"), Var("y")
-    below = Linear({x: Fraction(1), y: Fraction(-1)}, Fraction(0), strict=True, sources=frozenset((0,)))
-    above = Linear({y: Fraction(1), x: Fraction(-1)}, Fraction(0), sources=frozenset((1,)))
-    other = Linear({x: Fraction(1)}, Fraction(5), sources=frozenset((2,)))
-    assert find_infeasible([below, above, other]) == frozenset((0, 1))
-    assert find_infeasible([below, other]) is None
-
 
 LITERALS = (
     "q(x, n)", "q(x, m)", "q(y, n)", "x = y", "n < m", "n >= m + 1", "m = n * 2", "n > 2", "m <= 3", "not (n > 3)",

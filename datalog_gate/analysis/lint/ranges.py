@@ -10,8 +10,6 @@ from typing import NamedTuple
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import TESTS, name_of, quoted
 from datalog_gate.analysis.lint.entailment import FLIPPED, NEGATED
-from datalog_gate.analysis.lint.linear import Linear, conditions_of, exact, find_infeasible
-from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, kind_of, show
@@ -82,26 +80,7 @@ class Ranges:
         for literal in (*others, *again):  # computed results may depend on values that are narrowed later
             if reason := self._add(literal):
                 return reason
-        return self._no_numbers(others)
-
-    def _no_numbers(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why no numbers satisfy the sums and comparisons of the body."""
-        conditions = list(conditions_of(body, self.same))
-        if not any(len(condition.factors) > 1 or not condition.factors for condition in conditions):
-            return None
-        for operand in {operand for condition in conditions for operand in condition.factors}:
-            low, high = self._bounds(operand)
-            known = self._of(operand)
-            if low is not None:
-                conditions.append(Linear({operand: -1}, -exact(low), known.low_open and not known.equal))
-            if high is not None:
-                conditions.append(Linear({operand: 1}, exact(high), known.high_open and not known.equal))
-        sources = find_infeasible(conditions)
-        if sources is None:
-            return None
-        compared = {var for at in sources for var in variables(body[at]) if var.name}
-        names = " and ".join(sorted(var.name for var in compared)) or "what is computed"
-        return f"no numbers satisfy all conditions on {names}"
+        return None
 
     def _of(self, operand: ir.Operand) -> _Range:
         operand = self.same.of(operand)
