@@ -1,7 +1,7 @@
 """Bodies that no values satisfy: ``n > 10, n < 5``.
 
 Other examples are ``f = "a", f = "b"`` and two values of a column in rows with the same key. All findings are certain.
-`ranges`, `entailment` and `same_values` compute what each condition implies.
+`ranges` and `same_values` compute what each condition implies.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from itertools import combinations, product
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import LONGEST, Network, is_within, name_of, quoted, read_network
-from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_fold_bounds
-from datalog_gate.analysis.lint.ranges import Bounded, Lists, Ranges
+from datalog_gate.analysis.lint.ranges import FLIPPED, Bounded, Lists, Ranges
 from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.analysis.strata import fixpoint
@@ -232,12 +231,10 @@ class _Contradictions:
     def _reason(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         body = tuple(_flat(body))
         same = SameValues(body, self.relations)
-        body = (*body, *find_fold_bounds(body, self.relations, same.of))
         pairs = list(same.twins())
         conditions = [literal for literal in body if not isinstance(literal, ir.Match)]
         return (
             self._two_types(body, same)
-            or (find_entailed(body, self.relations, self.rules, same.of) if conditions else None)
             or self._two_rows(pairs)
             or _of_order(conditions, same)
             or _two_networks(conditions, same)

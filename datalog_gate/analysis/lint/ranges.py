@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import TESTS, name_of, quoted
-from datalog_gate.analysis.lint.entailment import FLIPPED, NEGATED
 from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, kind_of, show
+from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Column, Range, Relation, RelationRef
 
+NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
+FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 RESULTS: Mapping[str, Range] = {
     "len": (0, None), "abs": (0, None), "cidr_host_count": (1, None),
     **dict.fromkeys(("unpack_date.month", "unpack_datetime.month"), (1, 12)),
