@@ -14,7 +14,6 @@ from datalog_gate.analysis.lint.contradictions import find_contradictions
 from datalog_gate.analysis.lint.idle_policies import find_idle_policies
 from datalog_gate.analysis.lint.misuse import find_misuse
 from datalog_gate.analysis.lint.single_use import find_rare_texts
-from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.lower import Lowering
 from datalog_gate.analysis.old_state import copy_of, stand_ins, with_old_state
 from datalog_gate.analysis.policy import Policy, Unlock
@@ -158,10 +157,9 @@ def _doubts(
     """Yield warnings about valid rules that probably let stacks pass by mistake."""
     written = [rule for module in modules for rule in module.statements if isinstance(rule, Rule)]
     heads = {rule.span: rule.head.name_span for rule in written}
-    unfolding = Unfolding(rules)
-    yield from find_contradictions(rules, relations, heads, names.catalogue.owner, unfolding)
+    yield from find_contradictions(rules, relations, heads, names.catalogue.owner)
     annotated = {policy.relation for policy in policies.policies.values()}
-    yield from find_misuse(rules, relations, annotated, names.congress, unfolding)
+    yield from find_misuse(rules, relations, annotated, names.congress)
     own = [policy for policy in policies.policies.values() if policy.relation.rpartition(":")[0] not in names.congress]
     yield from find_idle_policies(rules, own, read)
 

@@ -13,7 +13,6 @@ from itertools import combinations, product
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import LONGEST, Network, is_within, name_of, quoted, read_network
 from datalog_gate.analysis.lint.ranges import FLIPPED, Bounded, Lists, Ranges
-from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span
@@ -23,9 +22,6 @@ from datalog_gate.schema.declaration import Relation, RelationRef, is_old, relat
 
 ORDERS: Mapping[str, str] = {"<": "<", ">": ">", "<=": "<=", ">=": ">=", "=": "=", "!=": "<>"}
 """The orders of two values (less, equal, greater) that satisfy each comparison."""
-SHORT = 20
-"""The maximum number of literals, and of defaults and aggregates, of a body that is searched exhaustively. If the
-search finds nothing, no part of the body is contradictory either."""
 MOST_DEFAULTS = 4
 """The maximum number of defaults in a body whose cases are distinguished."""
 _NETS = ("os:neutron:net", "os:neutron:provider_net")
@@ -60,19 +56,21 @@ def find_contradictions(
     relations: Mapping[RelationRef, Relation],
     heads: Mapping[Span, Span],
     type_of: Callable[[str], str | None],
-    unfolding: Unfolding,
 ) -> Iterator[Diagnostic]:
     """Report rules that never hold, in all of their alternatives, and negations and aggregates whose body never holds.
     `heads` maps the span of each rule to that of its head's name; rules of other files are not reported. `type_of`
-    returns the type of a relation of resources. `unfolding` is built from all rules."""
+    returns the type of a relation of resources."""
+    by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
+    for rule in rules:
+        by_relation.setdefault(rule.relation, []).append(rule)
     lists: Lists = {}
     for rule in rules:
         if relations[rule.relation].generated == "in":
             lists.setdefault(rule.relation, []).extend(term for term in rule.arguments if isinstance(term, ir.Const))
-    review = _Contradictions(relations, unfolding.rules, lists, type_of, unfolding)
+    review = _Contradictions(relations, by_relation, lists, type_of)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
-    inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in rules)) - unfolding.rules.keys()
+    inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in rules)) - by_relation.keys()
     live = fixpoint(lambda some: _grown(some, rules), inputs)
     for rule in rules:
         if rule.body and rule.span.file in files:
@@ -117,7 +115,6 @@ class _Contradictions:
     rules: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     lists: Lists
     type_of: Callable[[str], str | None]
-    unfolding: Unfolding
     bounded: Bounded = field(default_factory=dict)
     named: dict[RelationRef, Naming] = field(default_factory=dict)
     inner: dict[tuple[Span, str], list[str | None]] = field(default_factory=dict)
@@ -144,20 +141,8 @@ class _Contradictions:
                     self.inner_bodies(literal.body, beside)
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why no values satisfy the conjunction, or None. Tries it as written, and with its relations unfolded."""
-        if reason := self._no_row(body):
-            return reason
-        ways = self.unfolding.unfold(body)
-        first = next(ways, body)
-        if _is_short(first) and self._of_literals(first) is None:
-            return None  # so the body, a part of it, has none either
-        if (reason := self._of_literals(body)) or first is body:
-            return reason
-        for way in (first, *ways):
-            reason = self._of_literals(way)
-            if reason is None:
-                return None
-        return reason
+        """Why no values satisfy the conjunction, or None."""
+        return self._no_row(body) or self._of_literals(body)
 
     def _no_row(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no rule of a relation derives a row with these constants. A body of one literal may be a query and is
@@ -307,11 +292,6 @@ class _Contradictions:
                     values = f"{quoted(left.value)} and {quoted(right.value)}"
                     return f"{column.name} of one row of {first.relation} can't be {values}"
         return None
-
-
-def _is_short(body: Sequence[ir.CheckedLiteral]) -> bool:
-    many = [literal for literal in body if isinstance(literal, ir.Fold) or _is_default(literal)]
-    return len(body) <= SHORT and len(many) <= MOST_DEFAULTS
 
 
 def _is_default(literal: ir.CheckedLiteral) -> bool:

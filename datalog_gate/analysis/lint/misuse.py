@@ -24,7 +24,6 @@ from datalog_gate.analysis.constants import (
 from datalog_gate.analysis.lint.allowed_values import OF_PROPERTIES
 from datalog_gate.analysis.lint.builtin_inputs import ADDRESSES, OF_NETWORKS, find_addresses_in_order, find_bad_inputs
 from datalog_gate.analysis.lint.port_ranges import Bounds, find_bounds, find_narrow_ranges
-from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.same_values import SameValues
@@ -56,10 +55,8 @@ def find_misuse(
     relations: Mapping[RelationRef, Relation],
     policies: Collection[RelationRef],
     congress: Collection[str],
-    unfolding: Unfolding,
 ) -> Iterator[Diagnostic]:
-    """Check the rules, except those of `congress` modules, which have another language. `unfolding` is built from all
-    rules."""
+    """Check the rules, except those of `congress` modules, which have another language."""
     own = [rule for rule in rules if relation_name(rule.relation).rpartition(":")[0] not in congress]
     facts: dict[RelationRef, list[ir.CheckedRule]] = {}
     for rule in own:
@@ -68,14 +65,8 @@ def find_misuse(
     derived = {rule.relation for rule in rules}
     computed = {rule.relation for rule in rules if rule.body and not takes_given(rule)}
     lists = {name: rules for name, rules in facts.items() if name not in computed}
-    checked = {name for name, relation in relations.items() if _is_checked_through_rules(relation)}
-    telling = {
-        rule.relation
-        for rule in own
-        if any(isinstance(literal, ir.Match) and literal.relation in checked for literal in rule.body)
-    }
     bounds = {name: pairs for name, relation in relations.items() if (pairs := find_bounds(relation))}
-    review = _Review(relations, facts, derived, lists, unfolding, telling, find_sizes(rules, relations), bounds)
+    review = _Review(relations, facts, derived, lists, find_sizes(rules, relations), bounds)
     for rule in own:
         if not rule.body:
             yield from review.fact(rule)
@@ -85,11 +76,6 @@ def find_misuse(
     yield from review.other_kinds()
 
 
-def _is_checked_through_rules(relation: Relation) -> bool:
-    """Whether it has bounds of ranges or values of any kind, which rules may pass on."""
-    return any(column.kinds == Kind.ANY or "min" in column.name for column in relation.columns)
-
-
 @dataclass(slots=True)
 class _Review:
     relations: Mapping[RelationRef, Relation]
@@ -97,9 +83,6 @@ class _Review:
     derived: Collection[RelationRef]
     lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     """The facts of the relations that contain only facts."""
-    unfolding: Unfolding
-    telling: Collection[RelationRef]
-    """The relations that are unfolded."""
     sizes: Sizes
     bounds: Mapping[RelationRef, Sequence[Bounds]]
     _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
@@ -142,13 +125,8 @@ class _Review:
                     yield from self._unjoined(inner, beside, function)
                     yield from self.body(inner, around, negated)
         yield from find_other_units(body, around, self.sizes, lambda term: self._listed(term, around))
-        if negated:
-            return
-        for way in (body, *self.unfolding.unfold(body, self.telling)):
-            yield from find_narrow_ranges(way, self.relations, self.bounds, partial(self._listed, around=way))
-            for literal in way[len(body) :]:
-                if isinstance(literal, ir.Match):
-                    self._collect_values(literal, way)
+        if not negated:
+            yield from find_narrow_ranges(body, self.relations, self.bounds, partial(self._listed, around=body))
 
     def _skipped(self, fold: ir.Fold) -> Iterator[Diagnostic]:
         """Report a count that skips rows, since its first term is null in them."""
