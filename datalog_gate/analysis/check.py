@@ -157,7 +157,7 @@ def _doubts(
     """Yield warnings about valid rules that probably let stacks pass by mistake."""
     written = [rule for module in modules for rule in module.statements if isinstance(rule, Rule)]
     heads = {rule.span: rule.head.name_span for rule in written}
-    yield from find_contradictions(rules, relations, heads, names.catalogue.owner)
+    yield from find_contradictions(rules, relations, heads)
     annotated = {policy.relation for policy in policies.policies.values()}
     yield from find_misuse(rules, relations, annotated, names.congress)
     own = [policy for policy in policies.policies.values() if policy.relation.rpartition(":")[0] not in names.congress]

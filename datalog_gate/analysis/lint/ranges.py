@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import Decimal
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -31,8 +31,6 @@ RANGES: Mapping[tuple[RelationRef, str], Range] = dict.fromkeys(
 """The ranges of numbers that do not come from properties."""
 MOST_TRIED = 20
 """The maximum size of a range of whole numbers in which each is tried."""
-_QUOTIENT = Context(prec=28, rounding=ROUND_HALF_EVEN)
-"""How the engine rounds a quotient."""
 
 Lists = dict[RelationRef, list[ir.Const]]
 """The constants of the relations generated for lists of constants."""
@@ -78,8 +76,8 @@ class Ranges:
                 others.append(literal)
             elif reason := self._add_row(literal):
                 return reason
-        again = others if any(isinstance(literal, ir.Computing) for literal in others) else []
-        for literal in (*others, *again):  # computed results may depend on values that are narrowed later
+        computed = [literal for literal in others if isinstance(literal, ir.Computing)]
+        for literal in (*others, *computed):  # a default's bounds depend on values that are narrowed later
             if reason := self._add(literal):
                 return reason
         return None
@@ -103,76 +101,26 @@ class Ranges:
                 return self._exclude(subject, self.lists[relation])
             case ir.Without((ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()),)) if name in TESTS:
                 return self._add_test(text, TextTest(name, part, negated=True))
-            case ir.Fold():
-                self._add_fold(literal)
+            case ir.Fold("count", _, _, result):
+                self._of(result).apart.append(None)
+                self._of(result).limit(0, None)
+                self._of(result).whole = True
         return None
 
     def _add_call(self, call: ir.Call) -> str | None:
         name, inputs = call.builtin, call.inputs
         match call.outputs:
-            case (ir.Var() as result,):
-                return self._add_result(name, inputs, result)
+            case (ir.Var() as result,) if name == "??":
+                self._of(result).take_default(self._of(inputs[0]), inputs[1])
+            case (ir.Var() as result,) if name in RESULTS:
+                known = self._of(result)
+                known.apart.append(None)
+                known.limit(*RESULTS[name])
             case () if name in TESTS:
                 text, part = inputs
                 if isinstance(text, ir.Var) and isinstance(part, ir.Const) and isinstance(part.value, str):
                     return self._add_test(text, TextTest(name, part.value))
         return None
-
-    def _add_result(self, name: str, inputs: Sequence[ir.Operand], result: ir.Var) -> str | None:
-        match name:
-            case "??":
-                self._of(result).take_default(self._of(inputs[0]), inputs[1])
-            case "+" | "-" | "*" | "/":
-                return self._limit(result, *_of_arithmetic(name, self._bounds(inputs[0]), self._bounds(inputs[1])))
-            case "round" | "min2" | "max2" | "max":
-                return self._limit(result, *_of_choice(name, [self._bounds(term) for term in inputs]))
-            case "%":
-                return self._limit_rest(result, inputs[1])
-            case _:
-                known = self._of(result)
-                known.apart.append(None)
-                known.limit(*RESULTS.get(name, (None, None)))
-                known.whole |= name == "len"
-        return None
-
-    def _add_fold(self, fold: ir.Fold) -> None:
-        first = fold.terms[0]
-        of_values = [_without_default(row, first) for row in fold.body]  # nulls are left out
-        within = Ranges(self.relations, self.lists, SameValues(of_values, self.relations), self.bounded)
-        if not within.contradiction(of_values):
-            known = self._of(fold.target)
-            known.apart.append(None)
-            known.limit(*_of_fold(fold.function, within._of(first)))
-            known.whole |= fold.function == "count"
-
-    def _bounds(self, operand: ir.Operand) -> _Bounds:
-        if isinstance(operand, ir.Const):
-            value = operand.value if isinstance(operand.value, int | Decimal) else None
-            return value, value
-        known = self._of(operand)
-        sides = (known.low, known.high) if known.equal is None else (known.equal.value, known.equal.value)
-        low, high = (side if isinstance(side, int | Decimal) else None for side in sides)
-        return low, high
-
-    def _limit(self, result: ir.Var, low: Value, high: Value) -> str | None:
-        known = self._of(result)
-        before = known.text()
-        if known.limit(low, high):
-            return None
-        bounds = _Range()
-        bounds.limit(low, high)
-        return f"{name_of(result)} can't be both {before} and {bounds.text()}"
-
-    def _limit_rest(self, result: ir.Var, divisor: ir.Operand) -> str | None:
-        """Bound the remainder of a division, which has the sign of the divisor."""
-        low, high = self._bounds(divisor)
-        if low is None or low != high or low == 0:
-            return None
-        known = self._of(result)
-        possible = known.narrow(">=", 0) and known.narrow("<", low)
-        if low < 0:
-            possible = known.narrow("<=", 0) and known.narrow(">", low)
-        return None if possible else f"{name_of(result)} is never {known.text()}"
 
     def _add_test(self, text: ir.Var, test: TextTest) -> str | None:
         known = self._of(text)
@@ -268,51 +216,6 @@ def _bound(relation: RelationRef, column: Column) -> _Bound:
     return _Bound(column, choices, *RANGES.get((relation, column.name), column.range))
 
 
-_Bounds = tuple[int | Decimal | None, int | Decimal | None]
-
-
-def _of_choice(name: str, inputs: Sequence[_Bounds]) -> _Bounds:
-    """The bounds of a rounded number, or of the minimum or maximum of two."""
-    lows, highs = zip(*inputs, strict=True)
-    if name == "round":
-        return (None if lows[0] is None else round(lows[0])), (None if highs[0] is None else round(highs[0]))
-    known_lows = [low for low in lows if low is not None]
-    known_highs = [high for high in highs if high is not None]
-    if name == "min2":
-        return (min(known_lows) if None not in lows else None), min(known_highs, default=None)
-    return max(known_lows, default=None), (max(known_highs) if None not in highs else None)
-
-
-def _of_arithmetic(sign: str, left: _Bounds, right: _Bounds) -> _Bounds:
-    """The bounds of a sum, difference, product or quotient; None if unbounded."""
-    if sign == "-":
-        low, high = right
-        sign, right = "+", (None if high is None else -high, None if low is None else -low)
-    if sign == "+":
-        low, high = (
-            None if side is None or other is None else side + other for side, other in zip(left, right, strict=True)
-        )
-        return low, high
-    if sign == "/":
-        low, high = right
-        if low is None or low != high or low == 0:
-            return None, None
-        ends = [None if side is None else _QUOTIENT.divide(Decimal(side), Decimal(low)) for side in left]
-        return (ends[0], ends[1]) if low > 0 else (ends[1], ends[0])
-    if None in (*left, *right):
-        positive = all(side[0] is not None and side[0] >= 0 for side in (left, right))
-        return (left[0] * right[0] if positive and left[0] is not None and right[0] is not None else None), None
-    products = [side * other for side in left for other in right if side is not None and other is not None]
-    return min(products), max(products)
-
-
-def _without_default(literal: ir.CheckedLiteral, value: ir.Operand) -> ir.CheckedLiteral:
-    match literal:
-        case ir.Call("??", (given, _), (ir.Var() as result,), span) if given == value:
-            return ir.Compare("=", result, given, span)
-    return literal
-
-
 @dataclass(slots=True)
 class _Range:
     """What the comparisons so far leave of a value. Values of different kinds are never compared."""
@@ -396,19 +299,6 @@ class _Range:
         parts = [f"{'>' if self.low_open else '>='} {quoted(self.low)}"] if self.low is not None else []
         parts += [f"{'<' if self.high_open else '<='} {quoted(self.high)}"] if self.high is not None else []
         return " and ".join(parts or [f"!= {quoted(value)}" for value in self.apart if value is not None])
-
-
-def _of_fold(function: ir.FoldFunction, term: _Range) -> tuple[Value, Value]:
-    """The bounds of an aggregate, by the bounds of its term."""
-    low, high = term.low, term.high
-    match function:
-        case "count":
-            return 0, None
-        case "sum":
-            return 0 if _compare(low, 0) in (0, 1) else None, 0 if _compare(high, 0) in (0, -1) else None
-        case "min" | "max" | "avg":
-            return low, high
-    return None, None
 
 
 def _compare(value: Value, other: Value) -> int | None:
