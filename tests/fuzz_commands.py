@@ -165,8 +165,7 @@ OPTIONS: dict[str, str] = {
     "waivers check": f"--log log,--now time,{RULE_OPTIONS}",
     "services status": "--heat-conf conf",
     "services list": "--for-me,--heat-conf conf",
-    "services reconcile": "--heat-conf conf",
-    "reconcile": "--heat-conf conf,--format format",
+    "services reconcile": "--heat-conf conf,--format format",
     "store check": "--heat-conf conf",
     "store upgrade": "--heat-conf conf",
     "store export": "--heat-conf conf",
@@ -196,7 +195,7 @@ CODES = {
     "test": {0, 2, 3, 5, 64}, "lint": {0, 2, 3, 64}, "fmt": {0, 1, 2, 3, 64}, "docs": {0, 2, 3, 64},
     "check-rules": {0, 2, 3, 64}, "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},
     "waive": {0, 2, 3, 64}, "waivers": {0, 1, 2, 3, 64}, "services": {0, 1, 3, 64}, "approval": {0, 1, 3, 64},
-    "doctor": {0, 1, 3, 64}, "reconcile": {0, 1, 3, 64}, "store": {0, 1, 3, 64},
+    "doctor": {0, 1, 3, 64}, "store": {0, 1, 3, 64},
     "inventory": {3, 64}, "scan": {0, 1, 2, 3, 4, 64},
 }  # fmt: skip
 SERVICES = {"serve", "lsp", "repl"}

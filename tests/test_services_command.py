@@ -163,7 +163,7 @@ def test_reconcile_settles_a_claim_once(conf: Path, cloud: Cloud, capsys: pytest
         "",
     )
     assert [(claim.uuid, claim.state) for claim in journal.claims()] == [("u", "releasing")]
-    assert run(capsys, "reconcile", "--heat-conf", conf) == (0, "", "")
+    assert run(capsys, "services", "reconcile", "--heat-conf", conf) == (0, "", "")
     assert [request for request, _ in cloud.requests if "/stacks" in request] == []
 
 
@@ -216,7 +216,7 @@ def test_reconcile_needs_more_rights_than_a_member_has(
 ) -> None:
     reserve(conf)
     cloud.give(STACK, {}, 403)
-    code, out, _ = run(capsys, "reconcile", "--heat-conf", conf)
+    code, out, _ = run(capsys, "services", "reconcile", "--heat-conf", conf)
     assert (code, out) == (1, f"failed: {REFUSED}\n")
 
 
@@ -252,7 +252,9 @@ def test_a_heat_without_keystone_has_no_callers(
 
 
 def test_an_interval_is_given_in_seconds_minutes_or_hours() -> None:
-    intervals = [parse_options(["reconcile", "--every", text, "--heat-conf", "x"]).every for text in INTERVALS]
+    intervals = [
+        parse_options(["services", "reconcile", "--every", text, "--heat-conf", "x"]).every for text in INTERVALS
+    ]
     assert intervals == list(INTERVALS.values())
 
 
@@ -287,8 +289,8 @@ def test_an_unusable_configuration_exits_with_3(
 @pytest.mark.parametrize(
     "arguments",
     ["services", "services gone", "services status", "services reconcile --every 0 --heat-conf x",
-     "reconcile --every 0s --heat-conf x", "reconcile", "store", "store check", "store import --heat-conf x",
-     "approval approve",
+     "services reconcile --every 0s --heat-conf x", "services reconcile", "store",
+     "store check", "store import --heat-conf x", "approval approve",
      "approval approve A-1", "approval list", "approval decide A-1 --heat-conf x"],
 )  # fmt: skip
 def test_wrong_arguments_exit_with_64(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,7 +91,7 @@ def test_what_is_approved_and_given_back_on_a_host_is_so_on_the_other(cloud: Clo
     assert (code, answer.split()[0]) == (0, "A-1"), answer
     assert cloud.there.updated(name, body)[0] == "UPDATE_COMPLETE"
     assert cloud.states == ["reserved"]
-    code, answer = run(cloud.there, "reconcile")
+    code, answer = run(cloud.there, "services", "reconcile")
     assert (code, answer.partition(": ")[0]) == (0, "committed"), answer
     cloud.here.delete(name)
     assert run(cloud.there, "services", "status") == (0, "0 claims, 0 to look at\n")

@@ -1,8 +1,8 @@
 """A client for Heat's API, with the openstack client's credentials.
 
-It reads live stacks and the states of stacks. `reconcile` releases claims by these answers, so they are None unless
-Heat's answer proves the state. Heat's API shows the replaced resources of a failed update only by their physical ids
-(convergence), or not at all (the backup stack of the legacy engine). So such a stack proves nothing. Heat shows a
+It reads live stacks and the states of stacks. `services reconcile` releases claims by these answers, so they are None
+unless Heat's answer proves the state. Heat's API shows the replaced resources of a failed update only by their physical
+ids (convergence), or not at all (the backup stack of the legacy engine). So such a stack proves nothing. Heat shows a
 deleted stack until it is purged.
 """
 
@@ -220,7 +220,7 @@ def _outcome(events: list[tuple[float, str, str]], pending: Pending, now: float)
 
 
 class HeatStacks:
-    """The `Stacks` of a Heat, for `reconcile`.
+    """The `Stacks` of a Heat, for `services reconcile`.
 
     `host` is the name under which the engine on this host reports (the option `host` of heat.conf). A Heat without such
     an engine is another Heat, so a stack that it does not know may still exist.

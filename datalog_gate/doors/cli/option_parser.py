@@ -45,7 +45,6 @@ COMMANDS = {
     "lint": ("print what is valid in rules, but probably a mistake", "rules/"),
     "services": ("list and reconcile the claims of services", "status --heat-conf heat.conf"),
     "approval": ("approve or refuse requests of grants", "approve A-12 --why 'for March' --heat-conf heat.conf"),
-    "reconcile": ("settle open claims of grants, and report outcomes to plugins", "--every 60s --heat-conf heat.conf"),
     "store": ("create, check, export or fill the store of grants", "upgrade --heat-conf heat.conf"),
     "inventory": ("read the contents of the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
     "doctor": ("check that the gate is in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
@@ -321,12 +320,10 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     services = _add_command(commands, "services", "services")
     parts = services.add_subparsers(dest="part", required=True, metavar="PART")
     _add_heat_conf(_add_part(parts, "status", "list the claims of services; exit 1 if one needs attention"))
-    _add_reconcile(_add_part(parts, "reconcile", "the same as the command reconcile"))
+    _add_reconcile(_add_part(parts, "reconcile", "settle open claims of grants, and report outcomes to plugins"))
     names = _add_part(parts, "list", "list the enabled services")
     names.add_argument("--for-me", action="store_true", help="only those that the user of OS_* may grant")
     _add_heat_conf(names)
-
-    _add_reconcile(_add_command(commands, "reconcile", "claim_settlement"))
 
     store = _add_command(commands, "store", "shared_store")
     parts = store.add_subparsers(dest="part", required=True, metavar="PART")
@@ -539,7 +536,7 @@ _GROUPS = (
     (("test",), _add_test),
     (("fmt", "check-rules", "rules", "docs"), _add_rule_commands),
     (("explain", "replay", "waive", "waivers"), _add_log_and_waivers),
-    (("lint", "services", "reconcile", "store", "inventory", "approval", "doctor"), _add_lint_and_services),
+    (("lint", "services", "store", "inventory", "approval", "doctor"), _add_lint_and_services),
     (("serve",), _add_serve),
     (("lsp", "repl"), _add_editor),
     (("scan",), _add_scan),

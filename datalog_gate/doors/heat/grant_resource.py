@@ -140,7 +140,9 @@ def release(resource: Any) -> None:
     try:
         _any_broker().release(resource.uuid)
     except JournalError as error:
-        LOG.error("%s of stack %s is left to `datalog-gate reconcile`: %s", resource.name, resource.stack.id, error)
+        LOG.error(
+            "%s of stack %s is left to `datalog-gate services reconcile`: %s", resource.name, resource.stack.id, error
+        )
 
 
 def _any_broker() -> Broker:

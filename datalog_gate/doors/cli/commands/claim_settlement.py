@@ -1,4 +1,4 @@
-"""The command `reconcile`: settles claims, and tells plugins outcomes."""
+"""`services reconcile`: settles claims, and tells plugins outcomes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFUSED = "Heat does not show stacks of all projects to the user of OS_*: use an
 
 
 def reconcile(options: argparse.Namespace) -> int:
-    """Run the command. Errors: InputError, UsageError."""
+    """Settle claims and print the results. Errors: InputError, UsageError."""
     code = OK
     for settlements in settle_claims(options.heat_conf, options.every):
         for settlement in settlements:
