@@ -244,22 +244,6 @@ def load_rules(
     return Rules(load_cached(files, lambda: load(files), cache))
 
 
-def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SHIPPED, congress: bool = False) -> None:
-    """Check whether an upgrade of the catalogue breaks rules.
-
-    Errors: RulesError with the diagnostics under the new catalogue that are not there under the one `before` it; if the
-    rules have errors under that, with these. Warnings count: most often the rule would never hold again.
-    """
-    files = read_rules([Path(path) for path in paths], congress)
-    known = {(warning.code, warning.span, warning.message) for warning in load(files, before).warnings}
-    try:
-        diagnostics = load(files, catalogue).warnings
-    except RulesError as error:
-        diagnostics = error.diagnostics
-    if new := [wrong for wrong in diagnostics if (wrong.code, wrong.span, wrong.message) not in known]:
-        raise RulesError(new, texts(files))
-
-
 def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
     """Lint rules. A policy is tested if a case of the `test.yaml` beside it expects it.
 

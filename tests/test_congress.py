@@ -255,7 +255,6 @@ def test_the_option_reads_text_as_congress_does(tmp_path: Path, capsys: pytest.C
     command = ["query", "execute[nova:pause(x)]", "--rules", str(file)]
     assert [main(command), main([*command, "--congress"])] == [2, 0]
     assert capsys.readouterr().out == "1\n3\n"
-    assert [main(["check-rules", "--rules", str(file), *option]) for option in ([], ["--congress"])] == [2, 0]
 
 
 @pytest.mark.parametrize("library", sorted(path.name for path in LIBRARIES.glob("*.yaml")))

@@ -225,11 +225,11 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         {"template.yaml": GOOD, "m.dl": "error(x) :- heat:stack(id=x), not heat:parameter(hidden='True')\n"},
         {"template.yaml": GOOD, "m.dl": "error(x) :- heat:stack(id=x), heat:parameter(hidden=true)\n"}),
     "bad-library": (
-        "check-rules --rules m.yaml",
+        "docs --rules m.yaml",
         {"m.yaml": "name: m\nrules:\n- rule: 5\n"},
         {"m.yaml": "name: m\nrules:\n- rule: error(x) :- heat:stack(id=x)\n"}),
     "bad-limits": (
-        "check-rules --rules .",
+        "docs --rules .",
         {"m.dl": OK, "limits.dl": "relation most(n: number).\n", "limits.yaml": "mst: 100\nmost: 100\n"},
         {"m.dl": OK, "limits.dl": "relation most(n: number).\n", "limits.yaml": "most: 100\n"}),
     "bad-pack": (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.api import check_rules
+from datalog_gate.api import lint
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.main import main
@@ -106,8 +106,8 @@ def test_two_policy_sets_in_one_process_keep_their_own_types() -> None:
             "acme:balancer.pools(_id=web/one, _index=0, weight=2)   web.yaml:3:81\n",
         ),
         ("query acme:balancer(tier=t) --rules plain.dl --catalogue acme.json --undefined error", 0, ""),
-        ("check-rules --rules rules --catalogue acme.json", 0, ""),
-        ("check-rules --rules rules --catalogue acme.json --catalogue heat.json", 0, ""),
+        ("lint rules --catalogue acme.json", 0, ""),
+        ("lint rules --catalogue acme.json --catalogue heat.json", 0, ""),
     ],
 )
 def test_commands_take_catalogue_files(arguments: str, code: int, out: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,14 +139,14 @@ def test_policy_tests_take_catalogue_files(options: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ("check-rules --rules rules --catalogue heat.json", 2, "there is no relation acme:balancer"),
-        ("check-rules --rules plain.dl --catalogue bad.json", 3, "A::B has no `properties`"),
+        ("lint rules --catalogue heat.json", 2, "there is no relation acme:balancer"),
+        ("lint plain.dl --catalogue bad.json", 3, "A::B has no `properties`"),
         (
             "check web.yaml --rules plain.dl --catalogue none.json",
             3,
             "none.json can't be read: No such file or directory",
         ),
-        ("check-rules --rules value.dl --catalogue heat.json", 2, "flavor of os:nova:server is never 'm2'"),
+        ("lint value.dl --catalogue heat.json", 2, "flavor of os:nova:server is never 'm2'"),
     ],
 )
 def test_errors_have_their_exit_codes(
@@ -157,7 +157,7 @@ def test_errors_have_their_exit_codes(
 
 
 def test_an_upgrade_lists_all_that_it_breaks() -> None:
-    problems = refusals(lambda: check_rules("gone.dl", catalogue=dg.read_catalogue("heat.json")), "span", "message")
+    problems = refusals(lambda: lint("gone.dl", catalogue=dg.read_catalogue("heat.json")), "span", "message")
     assert [(str(span), message) for span, message in problems] == [
         ("gone.dl:2:31", "os:nova:server has no column image"),
         ("gone.dl:2:47", "there is no relation os:neutron:router"),

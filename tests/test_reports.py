@@ -256,7 +256,7 @@ def test_no_text_breaks_a_document(name: str) -> None:
     [
         ("check ok.yaml --rules bad.dl", 2),
         ("check ok.yaml --rules m.dl --catalogue absent.json", 3),
-        ("check-rules --rules bad.dl --catalogue none.json", 3),
+        ("lint bad.dl --catalogue none.json", 3),
         ("check absent.yaml ok.yaml --together --rules m.dl", 3),
     ],
 )

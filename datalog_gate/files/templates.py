@@ -163,17 +163,17 @@ def read_before(
     )
 
 
-def read_catalogue(*paths: str | Path, upgrade: bool = True) -> Catalogue:
+def read_catalogue(*paths: str | Path) -> Catalogue:
     """Read the catalogue with the resource types of an operator's files, which replace shipped types of the same name.
 
-    A file that `schema/data/harvest.py` printed for another Heat replaces all shipped types of Heat; without `upgrade`
-    it is ignored. Errors: InputError.
+    A file that `schema/data/harvest.py` printed for another Heat replaces all shipped types of Heat.
+    Errors: InputError.
     """
     from datalog_gate.schema.operator_files import read_catalogue
 
     if not paths:
         return SHIPPED
-    return read_catalogue([(str(path), read_text(path)) for path in paths], upgrade)
+    return read_catalogue([(str(path), read_text(path)) for path in paths])
 
 
 def root_name(path: Path) -> str:

@@ -45,10 +45,9 @@ OF_PROPERTY: dict[str, type] = {
 }
 
 
-def read_catalogue(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Catalogue:
+def read_catalogue(files: Iterable[tuple[str, str]]) -> Catalogue:
     """The catalogue of the shipped types and those of the files, given as name and text; later files override earlier
-    ones. A file with the source openstack-heat replaces all shipped types of Heat; without `upgrade` it is left out.
-    Errors: InputError."""
+    ones. A file with the source openstack-heat replaces all shipped types of Heat. Errors: InputError."""
     sources: tuple[str, ...] = SOURCES
     given: dict[str, ResourceType] = {}
     problems: list[Diagnostic] = []
@@ -59,8 +58,7 @@ def read_catalogue(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Ca
         source, types, wrong = _read_types(file, text)
         problems += wrong
         if source.startswith("openstack-heat"):
-            types = types if upgrade else {}
-            sources = SOURCES[1:] if upgrade else SOURCES
+            sources = SOURCES[1:]
         given |= types
         places |= {name: _place(file, text, (name, "relation")) for name in types}
     plain = Catalogue(sources=sources)

@@ -44,7 +44,7 @@ def test_the_shell_takes_its_completion(written: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["check-"], ["check-rules"]),
+        (["chec"], ["check"]),
         (["check", "--fail"], ["--fail-on"]),
         (["check", "--fail-on", ""], ["deny", "warn", "record", "never"]),
         (["check", "--caller", "w"], ["web.yaml"]),

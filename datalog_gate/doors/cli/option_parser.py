@@ -23,7 +23,6 @@ from datalog_gate.files.check_options import (
     read_list,
 )
 
-DIAGNOSTIC_FORMATS = ("text", "json", "sarif", "github")
 COMMANDS = {
     "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
     "config": ("print the configuration of this folder's project, and where each value comes from", "--fail-on warn"),
@@ -32,7 +31,6 @@ COMMANDS = {
     "query": ("query rules and facts", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
     "test": ("run the policy tests (test.yaml) below the paths", "rules/ -- -k ssh -n 2"),
     "fmt": ("format rule files, and print those that changed", "--check rules/"),
-    "check-rules": ("print the rules that an upgrade would break", "--rules rules --catalogue heat-28.0.0.json"),
     "rules": ("list the packs of rules, or copy them to change them", "init rules placement security"),
     "docs": ("print a page for each policy, in Markdown", "--rules rules --output docs/policies"),
     "explain": ("explain a decision of a decision log", "7f3a91 --log decisions.jsonl --rules rules"),
@@ -250,10 +248,6 @@ def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     fmt.add_argument("--check", action="store_true", help="only print files that would change; exit 1 if any")
     fmt.add_argument("--from-congress", action="store_true", help="convert files of Congress to rules, and print them")
 
-    check_rules = _add_command(commands, "check-rules", "rule_files")
-    _add_rules(check_rules)
-    check_rules.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
-
     rules = _add_command(commands, "rules", "rule_files")
     rules.add_argument("--format", choices=("text", "json"), default="text")
     rules.set_defaults(init=False)
@@ -315,7 +309,7 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     lint = _add_command(commands, "lint", "rule_files")
     lint.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
     _add_configured(lint, "rules", "catalogue")
-    lint.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
+    lint.add_argument("--format", choices=("text", "json", "sarif", "github"), default="text")
 
     services = _add_command(commands, "services", "services")
     parts = services.add_subparsers(dest="part", required=True, metavar="PART")
@@ -534,7 +528,7 @@ _GROUPS = (
     (("config",), partial(_add_check, name="config", module="project_configuration")),
     (("facts", "relations", "query"), _add_facts_and_query),
     (("test",), _add_test),
-    (("fmt", "check-rules", "rules", "docs"), _add_rule_commands),
+    (("fmt", "rules", "docs"), _add_rule_commands),
     (("explain", "replay", "waive", "waivers"), _add_log_and_waivers),
     (("lint", "services", "store", "inventory", "approval", "doctor"), _add_lint_and_services),
     (("serve",), _add_serve),

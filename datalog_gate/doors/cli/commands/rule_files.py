@@ -1,4 +1,4 @@
-"""The commands `fmt`, `lint`, `check-rules` and `rules`, over rule files."""
+"""The commands `fmt`, `lint` and `rules`, over rule files."""
 
 from __future__ import annotations
 
@@ -57,14 +57,6 @@ def fmt(options: argparse.Namespace) -> int:
 def lint(options: argparse.Namespace) -> int:
     """Print warnings about rules that are valid but probably wrong. Errors: RulesError with the warnings."""
     api.lint(*(options.path or options.rules or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
-    return OK
-
-
-def check_rules(options: argparse.Namespace) -> int:
-    """Print the rules that an upgrade of Heat would break. Errors: RulesError with what is found."""
-    before, after = (read_catalogue(*options.catalogue, upgrade=upgrade) for upgrade in (False, True))
-    paths = options.rules or [default_rules()]
-    api.check_rules(*paths, catalogue=after, before=before, congress=options.congress)
     return OK
 
 
