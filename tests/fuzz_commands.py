@@ -144,8 +144,8 @@ RULE_OPTIONS = "--rules rules,--congress,--catalogue types"
 OPTIONS: dict[str, str] = {
     "check": f"{READING},{RULE_OPTIONS},--together,--module module,--action action,--against template,--caller caller,"
     "--services service,--inventory rows,--waivers waivers,--now time,--fail-on level,--strict-unknown,--mode choice,"
-    "--select text,--ignore text,--baseline rows,--quiet,--engine engine,--explain,--format format,--output report",
-    "config": f"{READING},{RULE_OPTIONS},--output report",
+    "--select text,--ignore text,--baseline rows,--quiet,--engine engine,--explain,--format format,--output report,"
+    "--show-config",
     "facts": f"{READING},--relation relation,--format format,--catalogue types",
     "relations": "--format format,--catalogue types",
     "query": "--rules rules,--congress,--facts rows,--undefined choice,--engine engine,--format format,"
@@ -179,7 +179,7 @@ OPTIONS: dict[str, str] = {
 }
 """The options of each command with the roles of their values."""
 OPERANDS: dict[str, list[str]] = {
-    "check": ["template", "template?"], "config": ["template?"], "facts": ["template", "template?"],
+    "check": ["template", "template?"], "facts": ["template", "template?"],
     "relations": ["relation?"], "query": ["query"],
     "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
     "rules init": ["copy", "name?"], "explain": ["decision"], "replay": ["log"], "waive": ["decision", "number"],
@@ -189,7 +189,7 @@ OPERANDS: dict[str, list[str]] = {
 NEEDED = {"--rules", "--heat-conf", "--owner", "--reason", "--expires", "--log"}
 """Options that are mostly given, since many commands can do nothing without them."""
 CODES = {
-    "check": {0, 1, 2, 3, 4, 64}, "config": {0, 64}, "facts": {0, 3, 64}, "relations": {0, 3, 64},
+    "check": {0, 1, 2, 3, 4, 64}, "facts": {0, 3, 64}, "relations": {0, 3, 64},
     "query": {0, 2, 3, 4, 64},
     "test": {0, 2, 3, 5, 64}, "lint": {0, 2, 3, 64}, "fmt": {0, 1, 2, 3, 64}, "docs": {0, 2, 3, 64},
     "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},

@@ -65,7 +65,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_key_is_an_option_of_check_and_every_option_a_key() -> None:
     options = parse_options(["check", "a.yaml"])
-    others = {"command", "home", "pytest", "template", "configured", "configuration", "given"}
+    others = {"command", "home", "pytest", "template", "configured", "configuration", "given", "show_config"}
     assert vars(options).keys() - others == {option.attribute for option in BY_NAME.values()}
 
 
@@ -109,11 +109,13 @@ def test_a_stack_in_heat_is_read_without_what_the_project_says_of_templates() ->
     assert (options.parameter, options.module, options.stack, options.services) == ([], [], ["web"], ("edge",))
 
 
-def test_config_says_where_each_value_comes_from(
+def test_show_config_says_where_each_value_comes_from(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, project: Path
 ) -> None:
     monkeypatch.setenv("DATALOG_GATE_WAIVERS", "w.yaml")
-    code, out, err = run(capsys, "config", "-P", "n=2", "--now", "2027-01-01T00:00", "--output", "sarif=a.sarif")
+    code, out, err = run(
+        capsys, "check", "--show-config", "-P", "n=2", "--now", "2027-01-01T00:00", "--output", "sarif=a.sarif"
+    )
     wanted = f"""\
 # {project}/pyproject.toml
 environment = []  # default
@@ -144,12 +146,12 @@ parameter = {{"n" = 3}}
     assert {key: tomllib.loads(out)[key] for key in ("rules", "jobs")} == {"rules": ["policies"], "jobs": 1}
 
 
-def test_config_names_the_variable_that_gives_the_rules(
+def test_show_config_names_the_variable_that_gives_the_rules(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATALOG_GATE_RULES", "elsewhere/")
     Path("pyproject.toml").unlink()
-    assert 'rules = ["elsewhere"]  # $DATALOG_GATE_RULES' in run(capsys, "config")[1].splitlines()
+    assert 'rules = ["elsewhere"]  # $DATALOG_GATE_RULES' in run(capsys, "check", "--show-config")[1].splitlines()
 
 
 def test_all_errors_of_a_file_are_reported_with_their_places(capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +201,7 @@ def test_a_text_that_is_not_toml_is_an_error_with_its_place(
     text: str, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("datalog-gate.toml").write_text(text)
-    assert run(capsys, "config") == (3, "", f"datalog-gate.toml:{expected}")
+    assert run(capsys, "check", "--show-config") == (3, "", f"datalog-gate.toml:{expected}")
 
 
 def test_a_pattern_that_meets_no_template_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +285,7 @@ def test_a_path_with_brackets_is_found_as_it_is_written() -> None:
 def test_a_configuration_that_is_no_table_is_an_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("pyproject.toml").write_text(text)
     error = "pyproject.toml:1:1: error[bad-configuration] tool.datalog-gate is not a table\n"
-    assert run(capsys, "config") == (3, "", f"{error}  help  write [tool.datalog-gate]\n")
+    assert run(capsys, "check", "--show-config") == (3, "", f"{error}  help  write [tool.datalog-gate]\n")
 
 
 def test_a_file_that_is_not_utf_8_is_an_error_only_if_it_is_ours() -> None:

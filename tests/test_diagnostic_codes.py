@@ -252,7 +252,7 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         {"template.yaml": GOOD.replace("net:", "net:  # datalog-gate: ignore[a] until 2207-01-31: known"),
          "m.dl": NETS}),
     "bad-configuration": (
-        "config",
+        "check --show-config",
         {"datalog-gate.toml": 'fail_on = "warn"\n'},
         {"datalog-gate.toml": 'fail-on = "warn"\n'}),
     "bad-catalogue": (

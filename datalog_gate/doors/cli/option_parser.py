@@ -25,7 +25,6 @@ from datalog_gate.files.check_options import (
 
 COMMANDS = {
     "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
-    "config": ("print the configuration of this folder's project, and where each value comes from", "--fail-on warn"),
     "facts": ("print the facts of templates", "web.yaml --relation os:nova:server --format jsonl"),
     "relations": ("print the relations that rules can read", "'os:nova:*'"),
     "query": ("query rules and facts", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
@@ -147,13 +146,13 @@ def _add_part(
     return parts.add_parser(name, help=summary, description=description, allow_abbrev=False)
 
 
-def _add_check(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str = "check", module: str = "check_stacks"
-) -> None:
-    command = _add_command(commands, name, module)
+def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _add_command(commands, "check", "check_stacks")
     help_ = "template file, or a folder of them (default: those of the configuration)"
     command.add_argument("template", nargs="*", metavar="TEMPLATE", help=help_)
     _add_configured(command, *BY_NAME)
+    help_ = "print these options as the project's configuration, and where each value comes from; judge nothing"
+    command.add_argument("--show-config", action="store_true", help=help_)
 
 
 def _add_configured(command: argparse.ArgumentParser, *names: str) -> None:
@@ -525,7 +524,6 @@ def _rate(text: str) -> float:
 
 _GROUPS = (
     (("check",), _add_check),
-    (("config",), partial(_add_check, name="config", module="project_configuration")),
     (("facts", "relations", "query"), _add_facts_and_query),
     (("test",), _add_test),
     (("fmt", "rules", "docs"), _add_rule_commands),

@@ -60,6 +60,11 @@ PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
+    if options.show_config:
+        from datalog_gate.doors.cli.configuration_report import print_configuration
+
+        print_configuration(options)
+        return OK
     _wants_pages(options)
     roots = find_roots(options)
     caller, caller_error = read_caller_file(options.caller)

@@ -1,4 +1,4 @@
-"""The command `config`: prints the configuration of a project."""
+"""`check --show-config`: prints the configuration of a project."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.doors.cli.common import OK
 from datalog_gate.files.check_options import CHECK_OPTIONS, CheckOption
 from datalog_gate.files.configuration import TemplateEntry
 from datalog_gate.files.rules import default_rules
 
 
-def config(options: argparse.Namespace) -> int:
+def print_configuration(options: argparse.Namespace) -> None:
     """Print each option of a check as TOML, and where its value comes from."""
     file = options.configuration.file
     print(f"# {file or 'no datalog-gate.toml and no [tool.datalog-gate] in a pyproject.toml here or above'}")
@@ -36,7 +35,6 @@ def config(options: argparse.Namespace) -> int:
         for entry in options.configuration.templates:
             print(f"\n[[templates]]  # {entry.place}")
             print(_format_entry(entry))
-    return OK
 
 
 def _describe_source(option: CheckOption, options: argparse.Namespace) -> str:
