@@ -131,7 +131,6 @@ VALUES: dict[str, list[str]] = {
     "service": ["edge", "a,b", ""],
     "text": ["net", "net", "", "a\nb"],
     "bound": ["x"],
-    "request": ["A-12", "x"],
     "choice": ["error", "empty", "record", "enforce"],
 }
 """Good values of each role, some bad ones where it has no path."""
@@ -173,8 +172,6 @@ OPTIONS: dict[str, str] = {
     "scan run": f"--folder root,--processes number,--inventory rows,--waivers waivers,--now time,{RULE_OPTIONS}",
     "scan findings": f"--policy text,--project text,--since time,--format format,{RULE_OPTIONS}",
     "scan query": "--format format",
-    "approval approve": "--why text,--heat-conf conf",
-    "approval list": "--heat-conf conf",
     "doctor": "--heat-conf conf,--format format,--paste paste,--log log,--no-cfn,--no-engine,--probe",
 }
 """The options of each command with the roles of their values."""
@@ -183,7 +180,7 @@ OPERANDS: dict[str, list[str]] = {
     "relations": ["relation?"], "query": ["query"],
     "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
     "rules init": ["copy", "name?"], "explain": ["decision"], "replay": ["log"], "waive": ["decision", "number"],
-    "waivers check": ["waivers?"], "approval approve": ["request"],
+    "waivers check": ["waivers?"],
     "store import": ["log", "rules?"], "scan query": ["query"],
 }  # fmt: skip
 NEEDED = {"--rules", "--heat-conf", "--owner", "--reason", "--expires", "--log"}
@@ -193,7 +190,7 @@ CODES = {
     "query": {0, 2, 3, 4, 64},
     "test": {0, 2, 3, 5, 64}, "lint": {0, 2, 3, 64}, "fmt": {0, 1, 2, 3, 64}, "docs": {0, 2, 3, 64},
     "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},
-    "waive": {0, 2, 3, 64}, "waivers": {0, 1, 2, 3, 64}, "services": {0, 1, 3, 64}, "approval": {0, 1, 3, 64},
+    "waive": {0, 2, 3, 64}, "waivers": {0, 1, 2, 3, 64}, "services": {0, 1, 3, 64},
     "doctor": {0, 1, 3, 64}, "store": {0, 1, 3, 64},
     "inventory": {3, 64}, "scan": {0, 1, 2, 3, 4, 64},
 }  # fmt: skip

@@ -85,7 +85,7 @@ def on_site(text: str, folder: Path) -> str:
     """As `moved`; a file that the text names is written."""
     if ROOT.search(text):
         install(folder)
-        if text.startswith(("services", "approval", "store", "inventory")):
+        if text.startswith(("services", "store", "inventory")):
             grant(folder)
     return moved(text, folder)
 

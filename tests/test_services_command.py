@@ -1,10 +1,9 @@
-"""The commands `services` and `approval`."""
+"""The command `services`."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import time
 from collections.abc import Iterator
@@ -14,13 +13,11 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.doors.cli.commands.claim_settlement import REFUSED, SCHEMA, settle_claims
-from datalog_gate.doors.cli.commands.services import APPROVALS, find_approver, find_user, format_claims
+from datalog_gate.doors.cli.commands.services import format_claims
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.option_parser import parse_options
-from datalog_gate.plugins.plugin_errors import RefusedError
-from datalog_gate.services.approval import Approval, format_time
+from datalog_gate.services.approval import format_time
 from datalog_gate.services.conformance import asked
-from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import Claim
 from datalog_gate.services.reconcile import ReconcileResult
@@ -290,122 +287,9 @@ def test_an_unusable_configuration_exits_with_3(
     "arguments",
     ["services", "services gone", "services status", "services reconcile --every 0 --heat-conf x",
      "services reconcile --every 0s --heat-conf x", "services reconcile", "store",
-     "store check", "store import --heat-conf x", "approval approve",
-     "approval approve A-1", "approval list", "approval decide A-1 --heat-conf x"],
+     "store check", "store import --heat-conf x"],
 )  # fmt: skip
 def test_wrong_arguments_exit_with_64(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as error:
         main(arguments.split())
     assert (error.value.code, capsys.readouterr().out) == (64, "")
-
-
-def request_approval(conf: Path, uuid: str = "u", setting: str = "file", **options: str) -> Request:
-    """A grant that waits for approval, in the service of this configuration."""
-    conf.write_text(f"[datalog_gate]\nservice_option = approval.{setting}={conf.parent}/approvals\n")
-    request = asked("approval", uuid, "db", type="OS::Nova::Server", **options)
-    with pytest.raises(RefusedError, match="awaiting approval"):
-        Approval({"file": str(conf.parent / "approvals")}).reserve(request)
-    return request
-
-
-def test_an_approved_request_leaves_the_list(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = request_approval(conf, reason="a demo\x1b[31m")
-    code, out, err = run(capsys, "approval", "list", "--heat-conf", conf)
-    asked_at = out.split()[1]
-    listing = [
-        f"A-1 {asked_at} s/grant of project p, stack 1b1b: awaiting approval",
-        "  for   s/db (OS::Nova::Server) {}",
-        '  with  {"reason": "a demo\\u001b[31m"}',
-    ]
-    assert (code, out.splitlines(), err) == (0, listing, "")
-    approved = f"A-1 {asked_at} s/grant of project p, stack 1b1b: approved by {find_approver()}: for March"
-    assert run(capsys, "approval", "approve", "A-1", "--why", "for March", "--heat-conf", conf) == (
-        0,
-        "\n".join([approved, *listing[1:], ""]),
-        "",
-    )
-    assert run(capsys, "approval", "list", "--heat-conf", conf) == (0, "", "")
-    Approval({"file": str(conf.parent / "approvals")}).reserve(request)
-    code, out, _ = run(capsys, "approval", "list", "--all", "--heat-conf", conf, "--format", "json")
-    listed = json.loads(out)
-    assert (code, listed["schema"], [(entry["id"], entry["state"]) for entry in listed["requests"]]) == (
-        0,
-        APPROVALS,
-        [("A-1", "used")],
-    )
-    assert run(capsys, "approval", "refuse", "A-1", "--heat-conf", conf) == (
-        3,
-        "",
-        f"error[unreadable] A-1 can no longer be refused: it is used by {find_approver()}: for March\n",
-    )
-
-
-def test_a_request_in_a_store_of_the_service_is_listed(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request_approval(conf, setting="store")
-    code, out, err = run(capsys, "approval", "list", "--heat-conf", conf)
-    assert (code, out.split()[0], err) == (0, "A-1", "")
-
-
-@pytest.mark.usefixtures("cloud")
-def test_the_approver_with_credentials_is_the_user_of_keystone(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request_approval(conf)
-    code, out, _ = run(capsys, "approval", "approve", "A-1", "--heat-conf", conf)
-    assert (code, out.splitlines()[0].partition(": ")[2]) == (0, "approved by u (Keystone user u)")
-    code, out, err = run(capsys, "approval", "approve", "A-1", "--why", "again", "--heat-conf", conf)
-    assert (code, out, re.sub("at .*", "at ...", err)) == (
-        3,
-        "",
-        "error[unreadable] A-1 was already approved, by u (Keystone user u) at ...\n",
-    )
-
-
-def test_wrong_credentials_approve_nothing(conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
-    request_approval(conf)
-    cloud.give("POST /v3/auth/tokens", {"error": {"message": "wrong password"}}, 401)
-    assert run(capsys, "approval", "approve", "A-1", "--heat-conf", conf)[0] == 3
-    assert run(capsys, "approval", "list", "--heat-conf", conf)[1].endswith(
-        "awaiting approval\n  for   s/db (OS::Nova::Server) {}\n"
-    )
-
-
-def test_a_request_is_refused_with_a_reason(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = request_approval(conf)
-    code, out, _ = run(capsys, "approval", "refuse", "a-1", "--why", "too big", "--heat-conf", conf)
-    assert (code, out.splitlines()[0].partition(": ")[2]) == (0, f"refused by {find_approver()}: too big")
-    with pytest.raises(RefusedError) as error:
-        Approval({"file": str(conf.parent / "approvals")}).reserve(request)
-    assert str(error.value) == f"A-1 was refused by {find_approver()}: too big"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[datalog_gate]\n", "DIR/heat.conf has no service_option approval.file"),
-        ("[datalog_gate]\nservice_option = x\n", "DIR/heat.conf: service_option x is not NAME.KEY=VALUE"),
-        (
-            "[datalog_gate]\nservice_option = approval.file=DIR/none\n",
-            "DIR/none does not exist: there were no requests yet",
-        ),
-        ("[datalog_gate]\nservice_option = approval.file=DIR/approvals\n", "there is no request A-9"),
-        ("[datalog_gate]\nservice_option = approval.file=DIR/heat.conf\n", "heat.conf: file is not a database"),
-    ],
-)
-def test_an_unknown_request_or_file_exits_with_3(
-    conf: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
-) -> None:
-    request_approval(conf)
-    conf.write_text(text.replace("DIR", str(conf.parent)))
-    code, out, err = run(capsys, "approval", "approve", "A-9", "--heat-conf", conf)
-    assert (code, out, err.replace(str(conf.parent), "DIR")) == (3, "", f"error[unreadable] {message}\n")
-
-
-@pytest.mark.parametrize(
-    ("uid", "sudo", "expected"), [(0, "ann", "ann as root"), (0, "", "root"), (4242, "ann", "4242")]
-)
-def test_the_approver_without_credentials_is_the_user_of_the_system(
-    monkeypatch: pytest.MonkeyPatch, uid: int, sudo: str, expected: str
-) -> None:
-    monkeypatch.setattr(os, "getuid", lambda: uid)
-    monkeypatch.setenv("SUDO_USER", sudo)
-    monkeypatch.setenv("LOGNAME", "somebody")
-    assert find_user() == expected

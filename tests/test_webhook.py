@@ -21,10 +21,9 @@ from typing import Any
 import pytest
 
 from datalog_gate.plugins.plugin_errors import RefusedError
-from datalog_gate.services.approval import Approval, Approvals, build_event
+from datalog_gate.services.approval import Approval, Approvals, build_event, tell_verdict
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.webhook import MOST, Webhook
-from tests.commands import run
 from tests.pages import DOCS
 from tests.servers import serving
 
@@ -139,13 +138,8 @@ def test_settings_that_can_not_work_are_refused_at_the_start(settings: dict[str,
         Approval({"file": "/approvals", **settings})
 
 
-def test_requests_and_verdicts_are_sent_once(
-    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OS_AUTH_URL", raising=False)
+def test_requests_and_verdicts_are_sent_once(desk: Desk, tmp_path: Path) -> None:
     settings = {"file": f"{tmp_path}/approvals", "webhook": desk.url, "webhook_secret_file": str(desk.secret)}
-    lines = "\n".join(f"service_option = approval.{name}={value}" for name, value in settings.items())
-    (tmp_path / "heat.conf").write_text(f"[datalog_gate]\n{lines}\n")
     service = Approval(settings, lambda: NOW)
     request = asked("approval", "u", "db", type="OS::Nova::Server", reason="x" * 2000)
     for _ in range(2):
@@ -159,14 +153,11 @@ def test_requests_and_verdicts_are_sent_once(
     assert (event["schema"], event["event"]) == ("datalog-gate/approval-event/1", "requested")
     assert request_part["options"] == {"reason": "x" * 997 + "..."}
     assert request_part["scope"] == [{"resource": "s/db", "type": "OS::Nova::Server"}]
-    code, _, _ = run(capsys, "approval", "refuse", "A-1", "--why", "too big", "--heat-conf", tmp_path / "heat.conf")
-    told = desk.next()
-    assert (code, told["event"], told["request"]["said"][0]["why"]) == (0, "refused", "too big")
+    refused = Approvals(settings["file"]).say("A-1", "refused", "ann", "too big", NOW)
+    assert (tell_verdict(settings, "refused", refused), desk.next()) == ("", build_event("refused", refused))
     desk.secret.unlink()
-    code, _, err = run(capsys, "approval", "approve", "A-1", "--heat-conf", tmp_path / "heat.conf")
     problem = f"webhook_secret_file {desk.secret} can't be read: No such file or directory"
-    assert (code, err) == (0, f"datalog-gate: the webhook was not notified: {problem}\n")
-    assert Approvals(settings["file"]).list(NOW)[0].state == "approved"
+    assert tell_verdict(settings, "approved", refused) == problem
     assert desk.posted.empty()
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
+import time
+from pathlib import Path
 
-from tests.cloud.rig import COMMAND, Cloud, without_ids
+from datalog_gate.doors.cli.heat_conf import read_settings
+from datalog_gate.services.approval import Approvals
+from tests.cloud.rig import Cloud, without_ids
 from tests.cloud.templates import NET, of, server, template
 
 COMPLETE = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
@@ -29,12 +32,6 @@ def seats(cloud: Cloud) -> int:
     return int(usages["CUSTOM_LICENSE_ACME_DB"])
 
 
-def command(cloud: Cloud, *arguments: str) -> str:
-    """What `datalog-gate` prints."""
-    program = [COMMAND, *arguments, "--heat-conf", f"{cloud.folder}/etc/heat/heat.conf"]
-    return subprocess.run(program, check=True, capture_output=True, text=True).stdout
-
-
 def test_seats_of_a_licence_are_held_refused_and_given_back(engine: Cloud) -> None:
     ann = engine.users["ann"]
     name, _ = ann.create(licensed(3))
@@ -53,7 +50,8 @@ def test_a_large_server_is_built_once_a_person_has_approved_it(engine: Cloud) ->
     number = reason.split()[-5]
     refusal = f"the service approval refuses this: awaiting approval {number} of the cloud team"
     assert (status, reason) == ("CREATE_FAILED", f"Resource CREATE failed: GrantError: resources.approved: {refusal}")
-    command(engine, "approval", "approve", number, "--why", "for a test")
+    settings, _ = read_settings(Path(f"{engine.folder}/etc/heat/heat.conf"))
+    Approvals(settings.store_url).say(number, "approved", "ann", "for a test", time.time())
     assert ann.ask("PUT", f"stacks/{name}/{ann.stack(name)['id']}", template=LARGE).status_code == 202
     assert ann.outcome(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
     ann.delete(name)

@@ -6,14 +6,14 @@ where the guide says.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Any
 
 import pytest
 from heatclient.common import template_utils
 
-from datalog_gate.doors.cli.commands.services import find_approver
-from tests.commands import run
+from datalog_gate.services.approval import Approvals
 from tests.heat.doors.templates import refusal
 from tests.placement.placement_heat import SAMPLES, PlacementHeat
 
@@ -63,16 +63,16 @@ def test_a_database_takes_two_seats(behind: PlacementHeat) -> None:
         assert refusal(refused) == (403, reason)
 
 
-def test_a_machine_is_made_once_a_person_approves_it(behind: PlacementHeat, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_machine_is_made_once_a_person_approves_it(behind: PlacementHeat) -> None:
     name, *ended = behind.built(**sample("approval"))
-    configured = behind.folder / "heat.conf"
-    approval = run(capsys, "approval", "list", "--heat-conf", configured)[1].split()[0]
+    approvals = Approvals(str(behind.folder / "approvals"))
+    approval = approvals.list(time.time())[-1].name
     why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {approval}"
     assert tuple(ended) == ("CREATE_FAILED", f"Resource CREATE failed: {why}")
     assert behind.resources(name)["model"] == "INIT_COMPLETE"
-    run(capsys, "approval", "approve", approval, "--heat-conf", configured)
+    approvals.say(approval, "approved", "ann", "", time.time())
     assert behind.updated(name, **sample("approval")) == UPDATED
-    assert behind.outputs(name) == {"approved_by": find_approver()}
+    assert behind.outputs(name) == {"approved_by": "ann"}
     assert behind.resources(name)["model"] == "CREATE_COMPLETE"
 
 

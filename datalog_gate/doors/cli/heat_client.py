@@ -103,11 +103,6 @@ class Heat:
         names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
         return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
 
-    def identity(self) -> str:
-        """The identity of the caller according to Keystone, for people. Errors: InputError."""
-        access = self._access()
-        return f"{access.username} (Keystone user {access.user_id})"
-
     def _access(self) -> Any:
         """Keystone's answer about the credentials. Errors: InputError."""
         session = self._adapter.session

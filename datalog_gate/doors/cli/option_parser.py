@@ -41,7 +41,6 @@ COMMANDS = {
     "waivers": ("list waivers that are expired, end soon, or are unused", "check waivers.yaml --log decisions.jsonl"),
     "lint": ("print what is valid in rules, but probably a mistake", "rules/"),
     "services": ("list and reconcile the claims of services", "status --heat-conf heat.conf"),
-    "approval": ("approve or refuse requests of grants", "approve A-12 --why 'for March' --heat-conf heat.conf"),
     "store": ("create, check, export or fill the store of grants", "upgrade --heat-conf heat.conf"),
     "inventory": ("read the contents of the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
     "doctor": ("check that the gate is in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
@@ -330,17 +329,6 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     inventory = _add_command(commands, "inventory", "cloud_inventory")
     _add_pull(inventory.add_subparsers(dest="part", required=True, metavar="PART"))
 
-    approval = _add_command(commands, "approval", "services")
-    parts = approval.add_subparsers(dest="part", required=True, metavar="PART")
-    for name in ("approve", "refuse"):
-        answer = _add_part(parts, name, f"{name} a request")
-        answer.add_argument("request", metavar="ID", help="as A-12")
-        answer.add_argument("--why", default="", metavar="TEXT", help="the reason, for the user")
-        _add_heat_conf(answer)
-    requests = _add_part(parts, "list", "list the requests that await an answer")
-    requests.add_argument("--all", action="store_true", help="list all requests, with their answers")
-    _add_heat_conf(requests)
-
     doctor = _add_command(commands, "doctor", "doctor")
     _add_heat_conf(doctor)
     doctor.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: as in heat.conf)")
@@ -528,7 +516,7 @@ _GROUPS = (
     (("test",), _add_test),
     (("fmt", "rules", "docs"), _add_rule_commands),
     (("explain", "replay", "waive", "waivers"), _add_log_and_waivers),
-    (("lint", "services", "store", "inventory", "approval", "doctor"), _add_lint_and_services),
+    (("lint", "services", "store", "inventory", "doctor"), _add_lint_and_services),
     (("serve",), _add_serve),
     (("lsp", "repl"), _add_editor),
     (("scan",), _add_scan),

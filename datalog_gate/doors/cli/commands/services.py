@@ -1,30 +1,23 @@
-"""The commands `services` and `approval`: claims, and requests for approval."""
+"""The command `services`: lists services, and lists and settles their claims."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import pwd
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 from datalog_gate.base.diagnostics import format_count, printable
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.enabled_plugins import read_approval_settings
 from datalog_gate.doors.cli.commands.claim_settlement import SCHEMA, reconcile
-from datalog_gate.doors.cli.common import FINDINGS, OK, print_note
+from datalog_gate.doors.cli.common import FINDINGS, OK
 from datalog_gate.doors.cli.heat_client import Heat
 from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
-from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, format_time, tell_verdict
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import Claim, JournalError
 from datalog_gate.services.reconcile import ALARM
 from datalog_gate.store.transaction import Store
-
-APPROVALS = "datalog-gate/approvals/1"
 
 
 def services(options: argparse.Namespace) -> int:
@@ -121,72 +114,3 @@ def _format_age(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
-
-
-def approval(options: argparse.Namespace) -> int:
-    """List requests, or answer one as the current user. Errors: InputError, UsageError."""
-    now = time.time()
-    try:
-        settings, approvals = open_approvals(options.heat_conf)
-        if options.part == "list":
-            requests = [request for request in approvals.list(now) if options.all or request.state == "awaiting"]
-        else:
-            verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
-            requests = [approvals.say(options.request, verdict, find_approver(), options.why, now)]
-            if problem := tell_verdict(settings, verdict, requests[0]):
-                print_note(f"the webhook was not notified: {problem}")
-    except (ApprovalError, ValueError) as error:
-        raise InputError.of(str(error)) from None
-    for line in _format_requests(requests, options.format):
-        print(line)
-    return OK
-
-
-def open_approvals(heat_conf: Path) -> tuple[Mapping[str, str], Approvals]:
-    """The settings of the service, and its requests: in its file, else in the store. Errors: InputError, UsageError,
-    ValueError for the store."""
-    try:
-        settings = read_approval_settings(read_settings(heat_conf)[0])
-    except ValueError as error:
-        raise invalid_file(heat_conf, error) from None
-    store = settings.get("file") or settings["store"]
-    if not store:
-        raise InputError.of(f"{heat_conf} has no service_option approval.file")
-    if (shared := Store(store)).missing:
-        raise InputError.of(f"{shared.file} does not exist: there were no requests yet")
-    return settings, Approvals(store)
-
-
-def find_approver() -> str:
-    """The name of the approver: the user of the ``OS_*`` credentials according to Keystone, else the system user.
-    Errors: InputError, UsageError."""
-    return Heat().identity() if os.environ.get("OS_AUTH_URL") else f"{find_user()} (system user)"
-
-
-def find_user() -> str:
-    """The current user according to the kernel, not the environment; with `sudo` also the original user."""
-    try:
-        name = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        name = str(os.getuid())
-    sudo_user = os.environ.get("SUDO_USER", "")
-    return f"{sudo_user} as {name}" if sudo_user and os.getuid() == 0 else name
-
-
-def _format_requests(requests: list[ApprovalRequest], form: str) -> Iterator[str]:
-    """Format the requests as lines of text, or as json."""
-    if form == "json":
-        data = [request.to_json() for request in requests]
-        yield json.dumps({"schema": APPROVALS, "requests": data}, ensure_ascii=False)
-        return
-    for request in requests:
-        origin = f"{request.path} of project {request.project}, stack {request.stack}"
-        yield printable(f"{request.name} {format_time(request.at)} {origin}: {request.answer}")
-        for part in request.scope:
-            yield printable(f"  for   {part['resource']} ({part['type']}) {_format_json(part['properties'])}")
-        if request.options:
-            yield printable(f"  with  {_format_json(request.options)}")
-
-
-def _format_json(data: object) -> str:
-    return json.dumps(data, ensure_ascii=False, sort_keys=True)
