@@ -39,8 +39,8 @@ def announce(wrapped: str) -> None:
 
 
 def find_refusal(stack: Any, template: Any, action: str) -> str | None:
-    """Why Heat must not converge the stack to the template; None if it may. If the gate fails, the stack is refused,
-    except for a rollback."""
+    """Why Heat must not converge the stack to the template; None if it may. If the gate fails, what would be
+    judged is refused."""
     try:
         check_shape(stack.context, stack)
         operation = read_operation("engine", stack.context, stack, template, action.lower())
@@ -51,8 +51,6 @@ def find_refusal(stack: Any, template: Any, action: str) -> str | None:
     except Exception as error:  # whatever fails here, nothing may be built without a judgement
         LOG.exception("no decision on %s of %s", action, stack.name)
         count_failure("engine", action.lower())
-        if action == "ROLLBACK":
-            return None
         reason = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
         return storable(f"The policies could not be evaluated: {reason}")
     return None if answer.allowed else storable(answer.reason or "The policies deny this.")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from datalog_gate.decision_point.operation import Answer
 
 LOG = logging.getLogger(__name__)
-STOPPED = frozenset({"CREATE", "UPDATE", "ADOPT", "RESTORE"})
-"""The actions that fail closed, as in `decision_point.operation.CLOSED`."""
+STOPPED = frozenset({"CREATE", "UPDATE", "ADOPT", "RESTORE", "ROLLBACK"})
+"""The actions that fail closed, as in `decision_point.operation.CLOSED`, and rollbacks that are judged."""
 
 
 class VetoError(Exception):
@@ -101,7 +101,6 @@ class LifecyclePlugin:
 
     def _judge(self, cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> None:
         """Judge the operation. Errors: VetoError, or any other exception."""
-        from datalog_gate.decision_point.point import shared_point
         from datalog_gate.doors.heat.heat_objects import check_shape
 
         new = stack if current_stack is None else current_stack
@@ -112,6 +111,8 @@ class LifecyclePlugin:
         operation = read_operation("plugin", cnxt, stack, new.t, str(action).lower())
         if operation is None:
             return
+        from datalog_gate.decision_point.point import shared_point
+
         point = shared_point()
         answer = point.judge(operation) if action == "ROLLBACK" else judge(point, operation, stack, new.t)
         if not answer.allowed:

@@ -6,6 +6,7 @@ It reads Heat's database and private classes, never the cloud.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from heat.common import exception
@@ -27,32 +28,22 @@ from datalog_gate.template.held import HeldStack, HeldStacks, read_adopted
 
 BUILDING = frozenset({"CREATE", "ADOPT", "UPDATE", "RESTORE", "ROLLBACK"})
 """The actions of Heat that build."""
-ATTRIBUTES = frozenset({"get_attr", "Fn::GetAtt"})
-"""The functions that read attributes."""
+CHANGING = BUILDING - {"CREATE", "ADOPT"}
 
 
 def read_operation(door: Door, context: Any, stack: Any, template: Any, action: str) -> Operation | None:
     """The operation that converges a stack to a template of Heat; None if it is not judged.
 
-    For nested stacks only operations that build are judged. Rollbacks, and what Heat begins for them, are not judged,
-    unless the stack returns to a state that was never complete, since that may have been refused, or a nested stack
-    depends on attributes, since these may have changed.
+    For nested stacks only operations that build are judged. The rollback of a root to its last complete template is not
+    judged, since it only returns to what was there. Its nested stacks are, since they may get values that Heat knows
+    only now; what the complete template tells of them is tolerated.
     """
     live = LiveStack(stack)
-    rolled_back = [owner for owner in live.owners if (owner.action, owner.status) == ("ROLLBACK", "IN_PROGRESS")]
     if action == "rollback":
-        rolled_back, action = [stack], "update"
-        if not template[template.RESOURCES]:
+        if not template[template.RESOURCES] or (not live.owners and _was_complete(context, stack.id)):
             return None
+        action = "update"
     elif live.owners and action not in CLOSED:
-        return None
-    elif rolled_back and not (
-        live.is_begun_by_owner(rolled_back[0])
-        and comes_from_heat(stack, template, action)
-        and not live.depends_on_attributes(rolled_back[0])
-    ):
-        rolled_back = []
-    if rolled_back and _was_complete(context, rolled_back[0].id):
         return None
     changes = action in ("update", "restore")
     return Operation(
@@ -73,25 +64,29 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
 
 def _was_complete(context: Any, stack_id: str) -> bool:
     """Whether a stack was complete before the update that Heat is rolling back, according to its events."""
-    states = _read_states(context, stack_id)
-    started = [at for at, (action, status) in enumerate(states) if action != "ROLLBACK" and status == "IN_PROGRESS"]
-    before = states[: started[-1]] if started else []
-    return bool(before) and before[-1][1] == "COMPLETE"
+    events = _read_events(context, stack_id)
+    started = [at for at, event in enumerate(events) if event.resource_action != "ROLLBACK" and _is_start(event)]
+    before = events[: started[-1]] if started else []
+    return bool(before) and before[-1].resource_status == "COMPLETE"
 
 
-def _read_states(context: Any, stack_id: str) -> list[tuple[str, str]]:
-    """The actions that build and the statuses that a stack had, according to its events, which Heat may have purged.
+def _read_events(context: Any, stack_id: str) -> list[Any]:
+    """The events of actions that build, the oldest first. Heat may have purged some.
 
     Only their reasons tell the events of the stack from those of resources to which a user gave its id or name
     (heat/engine/stack.py:1287, 1479, 1807, 2370).
     """
     events = Event.get_all_by_stack(context, stack_id, filters={"resource_action": list(BUILDING)})
     return [
-        (event.resource_action, event.resource_status)
+        event
         for event in sorted(events, key=lambda event: event.id)
         if event.physical_resource_id == stack_id
         if event.resource_status == "FAILED" or event.resource_status_reason.startswith("Stack ")
     ]
+
+
+def _is_start(event: Any) -> bool:
+    return bool(event.resource_status == "IN_PROGRESS")
 
 
 def comes_from_heat(stack: Any, template: Any, action: str) -> bool:
@@ -123,50 +118,52 @@ class LiveStack:
         self.path = "/".join([self.root_name, *names[::-1]])
         self._names = names[::-1]
 
-    def is_begun_by_owner(self, owner: Any = None) -> bool:
-        """Whether an operation on the owner of a nested stack began this one, or one on that `owner` further up.
-        Otherwise a user or a signal began it directly: Heat accepts no signal while the parent resource is in progress
-        (aws/autoscaling/autoscaling_group.py, `adjust`)."""
-        first = self.owners.index(owner or self.owners[-1]) if self.owners else 0
-        chain = [*self.owners, self.stack]
-        return bool(self.owners) and all(
-            self._works_on(chain[at], self._names[at], chain[at + 1].id) for at in range(first, len(self.owners))
-        )
-
-    def depends_on_attributes(self, owner: Any) -> bool:
-        """Whether attributes decide what the stack is, or one around it below that owner further up."""
-        first = self.owners.index(owner)
-        for around, name in zip(self.owners[first:], self._names[first:], strict=True):
-            for template_id in filter(None, (around.raw_template_id, around.prev_raw_template_id)):
-                template = Template.load(self._context, template_id)
-                if _names_attributes({"get_resource": name}, dict(template[template.RESOURCES])):
-                    return True
-        return False
-
-    def _works_on(self, owner: Any, name: str, stack_id: str) -> bool:
-        """Whether Heat works on the resource for a nested stack. The resource of a new one has no id of a stack yet."""
-        return any(
-            (row.name, row.status) == (name, "IN_PROGRESS")
+    def is_begun_by_owner(self) -> bool:
+        """Whether an operation on the owner of a nested stack began this one. Otherwise a user or a signal began it
+        directly: Heat accepts no signal while the parent resource is in progress
+        (aws/autoscaling/autoscaling_group.py, `adjust`). The resource of a new stack has no id of it yet."""
+        return bool(self.owners) and any(
+            (row.name, row.status) == (self._names[-1], "IN_PROGRESS")
             and row.action != "DELETE"
-            and row.physical_resource_id in (None, stack_id)
-            for row in Row.get_all_active_by_stack(self._context, owner.id).values()
+            and row.physical_resource_id in (None, self.stack.id)
+            for row in Row.get_all_active_by_stack(self._context, self.owners[-1].id).values()
         )
+
+    @cached_property
+    def _complete_template(self) -> Any:
+        """The last complete template of the root, if Heat is rolling it back to that; else None."""
+        root = self.owners[0] if self.owners else None
+        if root and (root.action, root.status) == ("ROLLBACK", "IN_PROGRESS") and _was_complete(self._context, root.id):
+            return self._load(root)
+        return None
+
+    def _load(self, row: Any) -> Any:
+        """The template to which Heat converges a stack. The legacy engine stores it beside the one in force."""
+        is_changing = not row.convergence and row.status == "IN_PROGRESS" and row.action in CHANGING
+        return Template.load(self._context, (is_changing and row.prev_raw_template_id) or row.raw_template_id)
 
     def old_definition(self) -> StackDefinition:
-        """The definition before the operation; empty if nothing of the stack was ever built. Heat keeps the template of
-        a refused creation, so its resources do not count as existing."""
+        """The definition before the operation, or before the update that Heat is rolling back; empty if nothing of the
+        stack was ever built. Heat keeps the template of a refused creation, so its resources do not count as
+        existing."""
+        if self._complete_template:
+            return copy_definition(self._complete_template)
         empty = StackDefinition({"heat_template_version": "2018-08-31"})
         return self.definition(self.stack.t) if has_built(self.stack) else empty
 
     def is_old_definition_exact(self) -> bool:
         """Whether all of the stack's template was in force. If an update fails, the legacy engine stores new
         parameters, files and mappings beside old definitions (heat/engine/stack.py, `_merge_user_param_template`)."""
-        if self.stack.convergence or (self.stack.action in BUILDING and self.stack.status == "COMPLETE"):
+        if (
+            self._complete_template
+            or self.stack.convergence
+            or (self.stack.action in BUILDING and self.stack.status == "COMPLETE")
+        ):
             return True
-        for action, status in reversed(_read_states(self._context, self.stack.id)):
-            if status == "COMPLETE" or (status == "IN_PROGRESS" and action in ("CREATE", "ADOPT")):
+        for event in reversed(_read_events(self._context, self.stack.id)):
+            if event.resource_status == "COMPLETE" or (_is_start(event) and event.resource_action not in CHANGING):
                 return True
-            if status == "IN_PROGRESS":
+            if _is_start(event):
                 return False
         return False
 
@@ -186,11 +183,11 @@ class LiveStack:
         for owner, stack, name in zip(chain, chain[1:], self._names, strict=False):
             held |= self._children(owner, owner.raw_template_id, path, without=name)
             path = f"{path}/{name}"
-            own_template = template if stack is self.stack else Template.load(self._context, stack.raw_template_id)
+            own_template = template if stack is self.stack else self._load(stack)
             held[path] = self._hold(owner.id, name, stack.name, own_template)
         if self.stack.convergence:
             held |= self._children(self.stack, template.id, path)
-        root = Template.load(self._context, self.owners[0].raw_template_id) if self.owners else template
+        root = self._load(self.owners[0]) if self.owners else template
         return replace(copy_definition(root), held=HeldStacks(held, self._built, adopted))
 
     def _children(self, owner: Any, template_id: int | None, path: str, without: str = "") -> dict[str, HeldStack]:
@@ -210,7 +207,7 @@ class LiveStack:
                 is_current = _is_up_to_date(row, owner)
             if is_current:
                 below = f"{path}/{name}"
-                own_template = Template.load(self._context, row.raw_template_id)
+                own_template = self._load(row)
                 held[below] = self._hold(owner.id, name, row.name, own_template)
                 held |= self._children(row, row.raw_template_id, below)
         return held
@@ -236,22 +233,15 @@ class LiveStack:
         return next(_differences(template, definition, judged), None)
 
 
-def _names_attributes(snippet: Any, resources: dict[str, Any]) -> bool:
-    """Whether a part of a template, or a resource that it refers to, names attributes. Drops the resources it meets."""
-    match snippet:
-        case dict():
-            referred = [resources.pop(str(snippet[key]), None) for key in ("get_resource", "Ref") if key in snippet]
-            parts = [*referred, *snippet.values()]
-            return not ATTRIBUTES.isdisjoint(snippet) or any(_names_attributes(part, resources) for part in parts)
-        case list():
-            return any(_names_attributes(part, resources) for part in snippet)
-    return False
-
-
 def _is_up_to_date(row: Any, owner: Any) -> bool:
     """Whether the legacy engine has already updated a nested stack to its owner's template, or will not change it."""
+    if owner.status != "IN_PROGRESS":
+        return True
     began, owner_began = (stack.updated_at or stack.created_at for stack in (row, owner))
-    return owner.status != "IN_PROGRESS" or bool(began >= owner_began)
+    if owner.action == "ROLLBACK":  # Heat keeps the time of the update
+        starts = filter(_is_start, _read_events(owner._context, owner.id))
+        owner_began = max((event.created_at for event in starts), default=owner_began)
+    return bool(began >= owner_began)
 
 
 def _differences(template: Any, definition: Any, judged: Stack) -> Iterator[str]:

@@ -50,7 +50,7 @@ def _acquire(stack: Any, template: Any, action: str) -> tuple[str, str] | None:
     root = live.owners[0] if live.owners else stack
     if not root.convergence or (root is stack and action in ("CREATE", "ADOPT")):
         return None
-    if live.is_begun_by_owner() and comes_from_heat(stack, template, action.lower()):
+    if action != "ROLLBACK" and live.is_begun_by_owner() and comes_from_heat(stack, template, action.lower()):
         return None
     holder, began = f"{PREFIX}{uuid4().hex[:20]}", time.monotonic()
     while other := StackLock.create(stack.context, root.id, holder):

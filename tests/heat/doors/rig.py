@@ -36,6 +36,7 @@ auth_encryption_key = 0123456789abcdef0123456789abcdef
 keystone_backend = heat.engine.clients.os.keystone.fake_keystoneclient.FakeKeystoneClient
 deferred_auth_method = password
 convergence_engine = {convergence}
+error_wait_time = 2
 plugin_dirs = {resources}
 environment_dir = {folder}/environment.d
 template_dir = {folder}/templates

@@ -25,7 +25,9 @@ from heat.common import config, context, messaging  # noqa: E402
 from heat.db import api as database  # noqa: E402
 from heat.db import models  # noqa: E402
 from heat.engine import resources, service  # noqa: E402
+from heat.engine.clients.os.heat_plugin import HeatClientPlugin  # noqa: E402
 from heat.rpc import api as rpc_api  # noqa: E402
+from heatclient.client import Client  # noqa: E402
 from oslo_config import cfg  # noqa: E402
 from oslo_log import log  # noqa: E402
 from sqlalchemy import event  # noqa: E402
@@ -67,6 +69,8 @@ def main(folder: Path, *ports: int) -> None:
     models.BASE.metadata.create_all(database.get_engine())
     if "fake_keystoneclient" in (folder / "heat.conf").read_text():  # there is no Keystone to ask
         context.StoredContext._load_keystone_data = lambda _context: None
+        HeatClientPlugin.does_endpoint_exist = lambda *_args, **_options: True
+        HeatClientPlugin._create = lambda plugin: Client("1", endpoint=plugin.get_heat_url(), token="none")
     recorder.install(folder / "asked.jsonl")
     resources.initialise()
     witness.install(resources.global_env(), folder / "witness.jsonl")

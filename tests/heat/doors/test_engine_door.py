@@ -156,30 +156,6 @@ def test_a_rollback_of_the_root_opens_no_way_into_a_nested_stack(engine: Heat) -
     assert engine.lengths(name) == [8, 8]
 
 
-def test_a_rollback_does_not_build_what_attributes_make_of_a_nested_stack_meanwhile(engine: Heat) -> None:
-    nested = {**CLEAN, "parameters": {"salt": {"type": "string"}}, "resources": {"s": string(8, {"get_param": "salt"})}}
-    salt = {"str_split": ['"', {"get_attr": ["signals", "data"]}, 3]}
-    signals = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "to"}, "timeout": 99}}
-    inner = {"type": "inner.yaml", "properties": {"salt": salt}}
-    resources = {"to": {"type": "OS::Heat::WaitConditionHandle"}, "signals": signals, "inner": inner}
-    files = {"inner.yaml": json.dumps(nested)}
-
-    def send(salt: str) -> None:
-        answer = engine.on(name, "POST", "/resources/to/signal", status="SUCCESS", id="1", data=salt)
-        assert answer.status_code == 200
-
-    name, _ = engine.create(template(**resources), files=files)
-    wait(lambda: engine.resources(name).get("to") == "CREATE_COMPLETE", lambda: str(engine.resources(name)))
-    send("plain")
-    assert engine.outcome(name) == CREATED
-    send("odd")
-    update = {"template": template(**resources, more=string()), "files": files, "disable_rollback": False}
-    assert engine.on(name, "PUT", **update).status_code == 202
-    wait(lambda: engine.stack(name)["stack_status"].startswith("ROLLBACK"), lambda: str(engine.stack(name)))
-    status, reason = engine.outcome(name)
-    assert (status, "s is salted with odd" in reason) == ("ROLLBACK_FAILED", True)
-
-
 def test_events_that_resources_forge_make_no_refused_state_one_to_return_to(tmp_path: Path) -> None:
     """A user may give resources the id of their stack: by `external_id`, or as the name of a container of Swift, of
     which this Heat has none."""

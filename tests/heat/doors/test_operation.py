@@ -68,14 +68,14 @@ def install_point(monkeypatch: pytest.MonkeyPatch, point: Point) -> Point:
 def outcome(action: str, of: Any) -> tuple[object, ...] | None:
     """What the plugin vetoes with."""
     try:
-        LifecyclePlugin().do_pre_op(context(), of, None, action)
+        LifecyclePlugin().do_pre_op(context(), of, of if action == "ROLLBACK" else None, action)
     except VetoError as veto:
         return veto.args
     return None
 
 
 def test_the_plugin_returns_the_answer_of_the_point() -> None:
-    assert sorted(lifecycle.STOPPED) == sorted(action.upper() for action in CLOSED)
+    assert sorted(lifecycle.STOPPED) == sorted(["ROLLBACK", *(action.upper() for action in CLOSED)])
     assert MAX_LENGTH == REASON
 
 
