@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
+from heat.common.exception import ActionInProgress
+from heat.common.service_utils import engine_alive
 from heat.objects.stack_lock import StackLock
 
 from datalog_gate.doors.heat.live_stack import LiveStack, comes_from_heat
@@ -21,20 +23,23 @@ LOG = logging.getLogger(__name__)
 PREFIX = "datalog-gate-"
 """The beginning of the holders of these locks, which Heat takes for ids of engines. It has room for 36 characters."""
 PATIENCE = 20.0
-"""Seconds after which the holder of a lock counts as stopped."""
+"""Seconds after which the holder of a lock counts as stopped, unless it is an engine that answers."""
 PAUSE = 0.02
 """Seconds between two attempts."""
 
 
 @contextmanager
 def hold_tree(stack: Any, template: Any, action: str) -> Iterator[None]:
-    """Hold Heat's lock on the root of the stack, which the convergence engine does not use, across all engines.
+    """Hold Heat's lock on the root of the stack, which convergence does not need to build, across all engines.
 
-    What another operation began, and a new root, needs no lock. An error of the lock stops nothing.
+    What another operation began, and a new root, needs no lock. Other errors of the lock stop nothing. Errors:
+    ActionInProgress if Heat keeps the lock, as for a snapshot. A rollback waits instead, since nobody would repeat it.
     """
     release = None
     try:
         release = _acquire(stack, template, action)
+    except ActionInProgress:
+        raise
     except Exception:  # the operation is judged all the same
         LOG.exception("%s of %s is judged without a lock on its tree", action, stack.name)
     try:
@@ -55,8 +60,10 @@ def _acquire(stack: Any, template: Any, action: str) -> tuple[str, str] | None:
     holder, began = f"{PREFIX}{uuid4().hex[:20]}", time.monotonic()
     while other := StackLock.create(stack.context, root.id, holder):
         if time.monotonic() - began > PATIENCE:
-            if not other.startswith(PREFIX) or StackLock.steal(stack.context, root.id, other, holder):
-                raise TimeoutError(f"the lock is held by {other}")
-            break
+            if not other.startswith(PREFIX) and engine_alive(stack.context, other):
+                if action != "ROLLBACK":
+                    raise ActionInProgress(stack_name=root.name, action=root.action)
+            elif StackLock.steal(stack.context, root.id, other, holder) is None:
+                break
         time.sleep(PAUSE)
     return root.id, holder

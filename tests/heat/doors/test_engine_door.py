@@ -7,10 +7,11 @@ import inspect
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -220,6 +221,26 @@ def test_where_no_policy_can_be_evaluated_nothing_is_built(
     assert (status, reason[: len(begin)]) == ("CREATE_FAILED", begin)
     lines = [line for line in engine.log().splitlines() if " ERROR " in line and name in line and "datalog" in line]
     assert len(lines) == errors, engine.log()
+
+
+def test_an_update_waits_for_the_lock_that_heat_holds_on_the_root_and_is_in_conflict_then(engine: Heat) -> None:
+    name = engine.created(template(s=string()))
+    lock = (engine.stack(name)["id"], "an engine that died")
+    longer = template(s=string(9))
+    with closing(sqlite3.connect(engine.folder / "heat.db", timeout=30)) as database:
+        with database:
+            database.execute(
+                "INSERT INTO stack_lock (stack_id, engine_id, created_at) SELECT ?, engine_id, created_at "
+                "FROM service WHERE deleted_at IS NULL LIMIT 1",
+                lock[:1],
+            )
+        answer = engine.on(name, "PUT", template=longer)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (409, "ActionInProgress")
+        assert engine.lengths(name) == [8]
+        with database:
+            database.execute("UPDATE stack_lock SET engine_id = ?2 WHERE stack_id = ?1", lock)
+    assert engine.updated(name, longer)[0] == "UPDATE_COMPLETE"
+    assert engine.lengths(name) == [9]
 
 
 def test_an_engine_records_its_start_and_answers_the_doctors_probe(
