@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.least_model import Engine
 from datalog_gate.engine.native import evaluate, evaluate_once
 from datalog_gate.files.inputs import FactSource, WaiverSource, fact_lines, load_waivers, read_inventory, read_request
-from datalog_gate.files.rules import read_rules
+from datalog_gate.files.rules import find_shipped, read_rules
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
@@ -55,6 +56,10 @@ class Rules:
     def catalogue(self) -> Catalogue:
         """The relations and resource types that the rules were checked with and stacks are flattened to."""
         return self._set.catalogue
+
+    @cached_property
+    def _shipped(self) -> frozenset[str]:
+        return find_shipped(self._set.sources)
 
     @property
     def program(self) -> CheckedProgram:
@@ -145,7 +150,8 @@ class Rules:
         - `explain` adds an `explanation`, which is computed as far as it is asked for.
         - `modes` are the modes of single policies by id; a policy that is `off` is not judged.
         - `budget` is what each group of policies may take.
-        - `near_misses` adds warnings of policies that found nothing beside what they were probably meant to find.
+        - `near_misses` adds warnings of policies that found nothing, where the stack has what they ask for in another
+          form: by case, by kind, or as a resource for its name. Packs of the package are left out.
         - `cloud` says that the stacks are all that there are, with the projects by stack of those that are not the
           caller's. Without it policies that read `all:` relations are skipped.
         - `tolerant` lets pre-existing violations stop nothing.
@@ -182,9 +188,8 @@ class Rules:
             if difference := _difference(judgement.decision, other):
                 raise EngineError(f"the engines differ: {difference}")
         if near_misses:
-            judgement = replace(
-                judgement, decision=replace(judgement.decision, near_misses=find_near_misses(judgement))
-            )
+            near = find_near_misses(judgement, self._shipped)
+            judgement = replace(judgement, decision=replace(judgement.decision, near_misses=near))
         return ExplainedDecision.of(judgement) if explain else judgement.decision
 
 

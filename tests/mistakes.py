@@ -48,16 +48,6 @@ outputs:
 """The template that all of them are tried on: web.yaml."""
 
 VERSION = "heat_template_version: 2018-08-31\nresources:\n"
-GROUP = f"""\
-{VERSION}  disks:
-    type: OS::Heat::ResourceGroup
-    properties: {{count: 20, resource_def: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}}}
-"""
-INSTANCE = f"""\
-{VERSION}  vm:
-    type: AWS::EC2::Instance
-    properties: {{ImageId: cirros, InstanceType: m1.huge}}
-"""
 SUBNET = f"""\
 {VERSION}  net:
     type: OS::Neutron::Net
@@ -68,21 +58,7 @@ SUBNET = f"""\
       cidr: 10.0.0.0/24
       allocation_pools: [{{start: 10.0.0.9, end: 10.0.0.100}}]
 """
-ASSOCIATED = f"""\
-{VERSION}  address:
-    type: OS::Neutron::FloatingIP
-    properties: {{floating_network: public}}
-  link:
-    type: OS::Neutron::FloatingIPAssociation
-    properties: {{floatingip_id: {{get_resource: address}}, port_id: web-port}}
-"""
-LABELS = f"""\
-{VERSION}  server:
-    type: OS::Nova::Server
-    metadata: {{labels: [front]}}
-    properties: {{flavor: m1.huge, image: cirros, networks: []}}
-"""
-"""Templates of their own for mistakes that need other resources."""
+"""A template of its own for mistakes that need other resources."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

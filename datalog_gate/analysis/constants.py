@@ -85,10 +85,3 @@ def read_network(text: str) -> Network | None:
         return ip_network(text, strict=False)
     except ValueError:
         return None
-
-
-def is_within(network: Network, around: Network) -> bool:
-    """Whether the network lies in the other."""
-    return network.version == around.version and (
-        network.prefixlen >= around.prefixlen and network.network_address in around
-    )

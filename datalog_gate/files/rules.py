@@ -245,3 +245,9 @@ def shipped_rules() -> Path:
     """The folder of the packs of the package."""
     installed = Path(__file__).parents[1] / "rules"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "rules"
+
+
+def find_shipped(files: Iterable[str]) -> frozenset[str]:
+    """Those of the files that belong to packs of the package."""
+    top = shipped_rules().resolve()
+    return frozenset(file for file in files if Path(file).resolve().is_relative_to(top))
