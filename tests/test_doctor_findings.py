@@ -207,7 +207,6 @@ FAULTS: dict[str, dict[str, Change]] = {
     "Rules": {
         "The path of the rules is wrong": option("rules = DIR/rules", "rules = DIR/rule"),
         "The path of the rules is relative": option("rules = DIR/rules", "rules = rules"),
-        "The rules are unreadable": closed("rules"),
         "The rules are writable by all": lambda root: (root / "rules" / "m.dl").chmod(0o666),
         "The rules are broken": written("rules/m.dl", RULES.replace("os:nova:server", "os:nova:servr")),
         "A service found the rules broken on reload": logged(
@@ -244,8 +243,6 @@ FAULTS: dict[str, dict[str, Change]] = {
         "An option is misspelt": option("budget_seconds", "buget_seconds"),
         "A section is misspelt": option("[datalog_gate]", "[datalog-gate]"),
         "The mode is unknown": option("mode = enforce", "mode = enfroce"),
-        "A mode of a policy is unknown": option("flavor:warn", "flavor:wran"),
-        "A value is not a number": option("budget_seconds = 5", "budget_seconds = five"),
         "`exempt_projects` has a name": option("exempt_projects = 0123", "exempt_projects = service,0123"),
         "`exempt_users` has a name": option("exempt_users = 0123", "exempt_users = mistral,0123"),
         "The budget is beyond the RPC timeout": option("budget_seconds = 5", "budget_seconds = 30"),
@@ -298,10 +295,7 @@ FAULTS: dict[str, dict[str, Change]] = {
     },
     "Plugins and services": {
         "A plugin is not installed": option("preflight = licence", "preflight = license"),
-        "A plugin does not load": option("preflight = licence", "preflight = licence,broken"),
-        "A setting of a plugin is misspelt": option("licence.url", "licence.ulr"),
         "A service is not installed": option("services = approval", "services = aproval"),
-        "A setting is of a service that is not enabled": option("approval.file=DIR/approvals", "edge.file=DIR/edge"),
         "A setting of a service is misspelt": option("approval.file", "approval.fiel"),
         "There is no store for services": option("store = DIR/journal", ""),
     },

@@ -7,16 +7,13 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from datalog_gate.base.diagnostics import closest
-
 
 class UnknownSettingError(ValueError):
-    """Settings that a plugin does not have. `near` is what the first one probably means; "" if unknown."""
+    """Settings that a plugin does not have."""
 
     def __init__(self, unknown: Iterable[str], known: Iterable[str]) -> None:
         names = sorted(unknown)
         self.name, self.known = names[0], frozenset(known)
-        self.near = closest(self.name, self.known) or ""
         super().__init__(f"there is no setting {', '.join(names)}")
 
 

@@ -105,7 +105,7 @@ def _examine(
     configurations: list[tuple[Settings, Locate]] = []
     for section in (None, *door_options):
         locate: Locate = partial(_locate_option, ini, paste_ini, section)
-        settings, results = read_options(conf, ini, door_options[section] if section else {}, locate)
+        settings, results = read_options(conf, door_options[section] if section else {}, locate)
         yield from results
         configurations.append((settings, locate))
         if section is None:

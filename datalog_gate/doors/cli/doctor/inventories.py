@@ -12,6 +12,7 @@ from datalog_gate.decision_point.inventory_source import STORE, open_store, read
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import PREVIOUS, CheckResult, Locate, format_first, format_fix
 from datalog_gate.facts.lines import FactLine
+from datalog_gate.files.templates import unreadable
 
 STALE = timedelta(days=7)
 """The age from which an inventory is a finding."""
@@ -70,7 +71,10 @@ def _read_lines(settings: Settings) -> tuple[list[FactLine], datetime | None]:
         store = open_store(settings)
         if store.missing or store.run_unchecked(read_revision) != REVISION:  # the store check reports the latter
             return [], None
-    return read_inventory_lines(settings)
+    try:
+        return read_inventory_lines(settings)
+    except OSError as error:
+        raise unreadable(settings.inventory, error) from None
 
 
 def _find_problems(readings: dict[str, Reading]) -> Iterator[tuple[str, str]]:

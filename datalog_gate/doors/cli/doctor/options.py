@@ -47,14 +47,12 @@ def read_heat_options(conf: Any, ini: IniFile) -> tuple[dict[str, Any], list[Che
             try:
                 values[option.name] = getattr(conf[group] if group else conf, option.name)
             except (ValueError, cfg.Error) as error:
-                message, fix = _describe(option, ini.get(section, option.name), error)
+                message, fix = _describe(option, error)
                 results.append(CheckResult("finding", "options", message, ini.place(section, option.name), fix))
     return values, results
 
 
-def read_options(
-    conf: Any, ini: IniFile, texts: Mapping[str, str], locate: Locate
-) -> tuple[Settings, list[CheckResult]]:
+def read_options(conf: Any, texts: Mapping[str, str], locate: Locate) -> tuple[Settings, list[CheckResult]]:
     """Read the options of the gate; `texts` are those of a door's section. An unreadable one is a finding, and its
     default is used."""
     from oslo_config import cfg
@@ -77,7 +75,7 @@ def read_options(
                 value = conf[GROUP][name]
             values[name] = tuple(value) if isinstance(value, list) else value
         except (ValueError, cfg.Error) as error:
-            message, fix = _describe(option, texts.get(name) or ini.get(GROUP, name), error)
+            message, fix = _describe(option, error)
             results.append(CheckResult("finding", "options", message, locate(name), fix))
     return Settings(**values), results
 
@@ -142,27 +140,10 @@ def _correct_name(name: str) -> str:
     return f"write {similar}" if similar else "remove it"
 
 
-def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
-    """Describe what is wrong with the text of an option, and what to write."""
+def _describe(option: Any, error: Exception) -> tuple[str, str]:
+    """The reason of oslo.config for which a value can't be read, and what to write."""
     from oslo_config import cfg
 
-    from datalog_gate.decision_point.config_options import PathType
-
-    kind = getattr(option.type, "value_type", option.type)
-    choices = [str(choice) for choice in getattr(kind, "choices", None) or ()]
-    words = [text] if kind is option.type else [part.rpartition(":")[2].strip() for part in text.split(",")]
-    wrong = next((word for word in words if word and word not in choices), "")
-    if choices and wrong:
-        known = f"{', '.join(choices[:-1])} or {choices[-1]}"
-        message = f"the {option.name if kind is option.type else 'mode'} {wrong} is unknown: use {known}"
-        right = closest(wrong, choices)
-        return message, f"write {right or 'one of these'} in place of {wrong}: {NO_START}"
     # an error of oslo.config repeats the option and the file, and only its context has the reason alone
     cause = error.__context__ if isinstance(error, cfg.ConfigSourceValueError) else error
-    message = f"{option.name} can't be read: {' '.join(str(cause).split())}"
-    if isinstance(getattr(kind, "item_type", kind), PathType):
-        return message, f"write the whole path: {NO_START}"
-    if option.default is None:
-        return message, f"correct or remove it: {NO_START}"
-    default = ",".join(option.default) if isinstance(option.default, list) else str(option.default).lower()
-    return message, f"write `{option.name} = {default}`, the default: {NO_START}"
+    return f"{option.name} can't be read: {' '.join(str(cause).split())}", f"correct or remove it: {NO_START}"

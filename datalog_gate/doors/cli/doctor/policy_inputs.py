@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -14,76 +13,30 @@ from datalog_gate.decision_point.break_glass import load_break_glass
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.decision_point.policy_reload import find_roots, load_service_rules
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.cli.doctor import (
-    PREVIOUS,
-    CheckResult,
-    Locate,
-    format_first,
-    format_fix,
-    format_line,
-    is_closed,
-)
+from datalog_gate.doors.cli.doctor import CheckResult, Locate, format_first, format_fix, format_line
 from datalog_gate.doors.cli.doctor.inventories import check_inventory
-from datalog_gate.files.rules import YAML, shipped_rules
+from datalog_gate.files.rules import shipped_rules
 from datalog_gate.files.templates import read_catalogue, read_text
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.template.document import read_document
 
 
 def check_policy_inputs(settings: Settings, locate: Locate, now: datetime, heat_conf: str) -> Iterator[CheckResult]:
-    """Check that all files are readable, load together and are up to date, and who may write them."""
+    """Check that all files load together and are up to date, and who may write them."""
     files = {
         "rules": [str(path) for path in find_roots(settings)] if settings.rules else [],
         "catalogue": settings.catalogue,
         "inventory": [path for path in (settings.inventory,) if path not in ("", STORE)],
         "waivers": [path for path in (settings.waivers,) if path],
     }
-    closed: set[str] = set()
-    for option, paths in files.items():
-        for path in paths:
-            results = list(_check_readable(option, Path(path), locate))
-            yield from results
-            closed.update(result.about for result in results)
-    rules = None
-    if not closed & {"rules", "catalogue"}:
-        rules = yield from _check_rules(settings, locate)
-    if settings.inventory and "inventory" not in closed:
+    rules = yield from _check_rules(settings, locate)
+    if settings.inventory:
         yield from check_inventory(settings, rules, locate, now, heat_conf)
-    if settings.waivers and "waivers" not in closed:
+    if settings.waivers:
         yield from _check_waivers(settings, rules, locate, now)
     for option, paths in (files | {"break_glass": [path for path in (settings.break_glass,) if path]}).items():
         for path in paths:
             yield from check_writers(option, Path(path), locate)
-
-
-def _check_readable(option: str, path: Path, locate: Locate) -> Iterator[CheckResult]:
-    """Check that a path exists, and that the doctor's user may read everything below it."""
-    if not os.path.lexists(path):
-        parent = path.parent if path.parent.is_dir() else Path("/")
-        near = closest(path.name, os.listdir(parent)) if os.access(parent, os.R_OK) else None
-        fix = (
-            f"write {parent / near} in place of it"
-            if near and path.parent == parent
-            else f"create it, or correct {option}"
-        )
-        message = f"{option} names {path}, which is missing"
-        yield CheckResult("finding", option, message, locate(option), f"{fix}: {PREVIOUS}")
-        return
-    try:
-        inner = (file for file in _list_below(path) if file.is_dir() or file.suffix.lower() in (".dl", *YAML))
-        unreadable = [file for file in (path, *inner) if is_closed(file)]
-    except OSError as error:
-        unreadable = [Path(error.filename)]
-    if unreadable:
-        more = f", and {len(unreadable) - 1} more below it" if len(unreadable) > 1 else ""
-        message = f"{unreadable[0]} can't be read by the user of the doctor{more}"
-        fix = f"let the user of Heat's services read it, as by `chmod -R a+rX {path}`: {PREVIOUS}"
-        yield CheckResult("finding", option, message, locate(option), fix)
-
-
-def _list_below(path: Path) -> Sequence[Path]:
-    """The folders and files below a folder, except those in folders that can't be listed."""
-    return sorted(path.rglob("*"))
 
 
 def _check_rules(settings: Settings, locate: Locate) -> Generator[CheckResult, None, Rules | None]:
@@ -138,7 +91,7 @@ def _check_waivers(settings: Settings, rules: Rules | None, locate: Locate, now:
 
 def check_writers(about: str, path: Path, locate: Locate) -> Iterator[CheckResult]:
     """Check that only the owner may write a file, or a folder and everything below it."""
-    writable = [file for file in (path, *_list_below(path)) if _is_writable_by_others(file)]
+    writable = [file for file in (path, *sorted(path.rglob("*"))) if _is_writable_by_others(file)]
     if writable:
         more = f" and {len(writable) - 1} more below it" if len(writable) > 1 else ""
         message = f"users other than the owner may write {writable[0]}{more}"
