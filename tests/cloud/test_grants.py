@@ -51,7 +51,7 @@ def test_a_large_server_is_built_once_a_person_has_approved_it(engine: Cloud) ->
     refusal = f"the service approval refuses this: awaiting approval {number} of the cloud team"
     assert (status, reason) == ("CREATE_FAILED", f"Resource CREATE failed: GrantError: resources.approved: {refusal}")
     settings, _ = read_settings(Path(f"{engine.folder}/etc/heat/heat.conf"))
-    Approvals(settings.store_url).say(number, "approved", "ann", "for a test", time.time())
+    Approvals(settings.store).say(number, "approved", "ann", "for a test", time.time())
     assert ann.ask("PUT", f"stacks/{name}/{ann.stack(name)['id']}", template=LARGE).status_code == 202
     assert ann.outcome(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
     ann.delete(name)
