@@ -11,8 +11,9 @@ from datalog_gate.schema import cloud
 
 START = """# The inventory
 
-Rules read the state of the cloud from an inventory ([relations.md](relations.md#the-cloud)). `inventory pull` collects
-it from the cloud's APIs, as an admin from `clouds.yaml` or `OS_*` sees them. It needs the extra `inventory`:
+For operators, and authors of rules. Rules read the state of the cloud from an inventory
+([relations.md](relations.md#the-cloud)). `inventory pull` collects it from the cloud's APIs, as an admin from
+`clouds.yaml` or `OS_*` sees them. It needs the extra `inventory`:
 
 ```bash
 pip install 'datalog-gate[inventory]'
