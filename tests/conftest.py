@@ -19,6 +19,7 @@ from tests.sampling import sample
 if TYPE_CHECKING:
     from datalog_gate.decision_point.point import DecisionPoint
 
+os.environ["DATALOG_GATE_FROZEN"] = "1"  # before the package is imported, here and by each command that a test runs
 os.environ["XDG_CACHE_HOME"] = os.devnull  # no test reads or fills the cache of who runs it
 
 LONG = {

@@ -37,6 +37,16 @@ def _define_keyed(library: Any) -> Any:
     return Row
 
 
+def _define_frozen(library: Any) -> Any:
+    @library.dataclass(frozen=True)
+    class Row:
+        name: str
+        size: int = 1
+        place: str = library.field(default="here", init=False)
+
+    return Row
+
+
 def _define_made(library: Any) -> Any:
     @library.dataclass()
     class Row:
@@ -96,6 +106,18 @@ def test_init_takes_what_that_of_a_dataclass_takes(define: Any) -> None:
     assert [_call(ours, *given, **named) for given, named in calls] == [
         _call(theirs, *given, **named) for given, named in calls
     ]
+
+
+@pytest.mark.parametrize("define", [_define, _define_keyed, _define_frozen])
+def test_a_frozen_record_is_frozen_in_tests(define: Any) -> None:
+    for row in (define(library)("a") for library in (records, dataclasses)):
+        before = repr(row)
+        for name in ("name", "place", "size"):
+            with pytest.raises(AttributeError, match=f"^cannot assign to field '{name}'$"):
+                setattr(row, name, "b")
+            with pytest.raises(AttributeError, match=f"^cannot delete field '{name}'$"):
+                delattr(row, name)
+        assert (repr(row), repr(copy(row))) == (before, before)
 
 
 def test_a_record_is_made_compared_and_shown_as_a_dataclass() -> None:
