@@ -50,7 +50,7 @@ class EngineError(GateError):
 
 
 class BudgetError(EngineError):
-    """An evaluation that exceeds its limit of facts, rounds or time. The rule at `span` used most of it."""
+    """An evaluation that exceeds its budget. The rule at `span` used most of it."""
 
     def __init__(self, message: str, span: Span | None = None) -> None:
         self.span = span

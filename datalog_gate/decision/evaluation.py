@@ -58,7 +58,7 @@ def evaluation(
 
     Each level has a budget of its own: first come the policies that deny, with what unlocks services, then those that
     warn, those that record, and whatever no policy reads if none went beyond its budget: what took it would take it
-    again. Errors: EngineError if the engine refuses the program or runs out of time.
+    again. Errors: EngineError if the engine refuses the program or exceeds its budget.
     """
     facts = FactSet()
     read = {relation for relation in rules.program.inputs if isinstance(relation, str)}.union(GRANTS)

@@ -63,7 +63,7 @@ def judge(
 ) -> Judgement:
     """Judge the stacks as one set of facts; their ids differ. `reread` reads a stack again under an assumption. With
     it, case analysis settles undetermined findings if possible, and the rest are merged by cause. Errors: EngineError
-    if the engine refuses the program or runs out of time."""
+    if the engine refuses the program or exceeds its budget."""
     stacks = sorted(stacks, key=lambda stack: stack.id)
     policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
     skipped: tuple[str, ...] = ()
