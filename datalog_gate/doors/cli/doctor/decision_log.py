@@ -162,7 +162,7 @@ def _compare_hosts(
     engines: Mapping[str, Mapping[str, Any]],
     options: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[CheckResult]:
-    """Compare versions and options in the last records of each host. Older records have neither."""
+    """Compare versions and options in the last records of each host."""
     same = "install the same version on all hosts, and restart Heat's services there"
     yield from _compare("versions of datalog_gate", _values(loaded, "version"), same)
     yield from _compare("versions of Heat", _values(engines, "heat"), same)

@@ -1,4 +1,7 @@
-"""The first tables, a block for each. Later changes of `tables` do not change what this makes."""
+"""The first tables, a block for each.
+
+Later changes of `tables` do not change what this makes.
+"""
 
 from __future__ import annotations
 
