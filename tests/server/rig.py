@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from datalog_gate.scan.feed import StackEntry
 from tests.server.client_process import run_openstack
 from tests.servers import free_ports, serving_process
 from tests.test_server import RULES, run_scan, template
+from tests.waiting import wait
 
 PATIENCE = 180.0
 BIN = Path(sys.executable).parent
@@ -146,15 +146,19 @@ def serving(
 
 def wait_for(url: str, process: subprocess.Popen[bytes], folder: Path) -> None:
     """Wait until the server answers."""
-    end = time.monotonic() + PATIENCE
-    while True:
+
+    def describe() -> str:
+        return (folder / "stderr").read_text()[-4000:]
+
+    def answers() -> bool:
         try:
             requests.get(url, timeout=PATIENCE)
-            return
         except requests.ConnectionError:
-            assert process.poll() is None, (folder / "stderr").read_text()[-4000:]
-            assert time.monotonic() < end, (folder / "stderr").read_text()[-4000:]
-            time.sleep(0.1)
+            assert process.poll() is None, describe()
+            return False
+        return True
+
+    wait(answers, describe, PATIENCE)
 
 
 def populate(identity: str, port: int) -> dict[str, str]:

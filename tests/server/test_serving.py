@@ -20,6 +20,7 @@ from bench.server import crowd
 from tests.server.rig import PATIENCE, Site, serving
 from tests.servers import free_ports
 from tests.test_server import template
+from tests.waiting import wait
 
 HEAD = "POST /v2/decisions HTTP/1.1\r\nHost: gate\r\nContent-Type: application/json\r\nX-Auth-Token: {token}\r\n"
 
@@ -114,13 +115,22 @@ def test_a_worker_that_is_killed_is_replaced(site: Site) -> None:
         headers = {"X-Auth-Token": token}
         return requests.get(f"{site.url}/v2/policies", headers=headers, timeout=PATIENCE).status_code
 
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+    def replaced() -> bool:
         now = read_workers(site.process)
-        if len(now) == len(children) and now != children:
-            break
-        time.sleep(0.05)
+        return len(now) == len(children) and now != children
+
+    wait(replaced)
     assert [ask() for _ in range(10)] == [200] * 10
+
+
+def decide(port: int, token: str, sent: Semaphore) -> int:
+    """Ask for a decision, release `sent` once the request is sent, and return the status of the answer."""
+    content = json.dumps({"template": template(9)})
+    head = f"{HEAD.format(token=token)}Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as line:
+        line.sendall(f"{head}{content}".encode())
+        sent.release()
+        return int(line.makefile("rb").readline().split()[1])
 
 
 def read_workers(process: subprocess.Popen[bytes]) -> list[str]:
@@ -137,13 +147,7 @@ def test_requests_that_wait_are_answered_when_workers_are_replaced_and_when_the_
         before, ended = read_workers(process), Event()
 
         def ask() -> None:
-            with socket.create_connection(("127.0.0.1", port), PATIENCE) as line:
-                content = json.dumps({"template": template(9)})
-                head = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\nConnection: close\r\n"
-                head += f"X-Auth-Token: {token}\r\n\r\n"
-                line.sendall(f"POST /v2/decisions HTTP/1.1\r\nHost: gate\r\n{head}{content}".encode())
-                sent.release()
-                statuses.append(int(line.makefile("rb").readline().split()[1]))
+            statuses.append(decide(port, token, sent))
 
         def ask_often() -> None:
             while not ended.is_set():
@@ -154,10 +158,7 @@ def test_requests_that_wait_are_answered_when_workers_are_replaced_and_when_the_
             thread.start()
         sent.acquire()
         process.send_signal(signal.SIGHUP)
-        end = time.monotonic() + PATIENCE
-        while set(before) & set(read_workers(process)):
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait(lambda: not set(before) & set(read_workers(process)))
         ended.set()
         for thread in threads:
             thread.join()
@@ -180,25 +181,24 @@ def test_it_starts_from_nothing_with_a_token_and_ends_by_a_signal_after_the_last
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     [port] = free_ports(1)
-    statuses = list[int]()
+    statuses, sent = list[int](), Semaphore(0)
     with serving(tmp_path, port) as process:
         [line] = (tmp_path / "stdout").read_text().splitlines()
-        headers = {"X-Auth-Token": line.removeprefix("token: ")}
-        url, body = f"http://127.0.0.1:{port}/v2/decisions", {"template": template(9)}
+        token = line.removeprefix("token: ")
 
         def ask() -> None:
-            statuses.append(requests.post(url, json=body, headers=headers, timeout=PATIENCE).status_code)
+            statuses.append(decide(port, token, sent))
 
-        ask()
         threads = [threading.Thread(target=ask) for _ in range(4)]
         for thread in threads:
             thread.start()
-        time.sleep(0.2)
+        for _ in threads:
+            sent.acquire()
         process.terminate()
         for thread in threads:
             thread.join()
         assert process.wait(PATIENCE) == 0
-    assert statuses == [201] * 5
+    assert statuses == [201] * 4
     with serving(tmp_path, port):
         assert (tmp_path / "stdout").read_text() == ""
-        assert requests.post(url, json=body, headers=headers, timeout=PATIENCE).status_code == 201
+        assert decide(port, token, sent) == 201
