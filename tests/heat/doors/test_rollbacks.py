@@ -1,4 +1,4 @@
-"""Rollbacks and cancelled updates in both engines: they build nothing that is denied, and honest ones go on."""
+"""Rollbacks and cancelled updates build nothing that is denied."""
 
 from __future__ import annotations
 
