@@ -187,6 +187,8 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
     def handle_close(self) -> None:
         """Read what has arrived: closing before that would take back the answer."""
+        if self.socket is None:
+            return  # writing closed it, and the same event tells that its other end is closed
         with suppress(OSError):
             for _ in range(16):
                 if not self.socket.recv(IN_MEMORY, socket.MSG_DONTWAIT):
