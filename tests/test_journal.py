@@ -163,7 +163,7 @@ def test_a_journal_is_its_owners_and_of_one_version(tmp_path: Path) -> None:
     with pytest.raises(JournalError) as error:
         journal(tmp_path)
     assert str(error.value) == (
-        f"{path} has the revision 9, but this package needs 0001: run `datalog-gate store upgrade`"
+        f"{path} has the revision 9, but this package needs 0001: install the one that made it"
     )
 
 

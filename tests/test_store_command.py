@@ -60,7 +60,7 @@ def test_a_store_is_checked_and_upgraded(conf: Path, capsys: pytest.CaptureFixtu
     with closing(sqlite3.connect(conf.parent / "store")) as rows:
         rows.execute("UPDATE datalog_gate_version SET version_num = '9'")
         rows.commit()
-    needed = f"{name}: revision 9, but this package needs 0001: run `datalog-gate store upgrade`\n"
+    needed = f"{name}: revision 9, but this package needs 0001: install the one that made it\n"
     assert run(capsys, "store", "check", "--heat-conf", conf) == (1, needed, "")
 
 

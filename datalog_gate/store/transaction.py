@@ -52,6 +52,8 @@ IDLE = 60
 CONFLICTS = ("40001", "40P01", "55P03", 1020, 1205, 1213)
 """The error codes of PostgreSQL and MariaDB for a conflict with another transaction."""
 UPGRADE = "run `datalog-gate store upgrade`"
+INSTALL = "install the one that made it"
+"""What to do about a store without tables, and about one of another revision."""
 _OUTER: ContextVar[Connection | None] = ContextVar("outer", default=None)
 """The transaction of `run_together` in this thread."""
 
@@ -117,7 +119,7 @@ class Store:
         before = self.revision()
         if before not in (None, REVISION):
             message = f"the store has the revision {before}, which this package does not know"
-            raise self.error_type(f"{message}: install the one that made it")
+            raise self.error_type(f"{message}: {INSTALL}")
         if before is None:
             self._run(migrate)
         return before
@@ -195,7 +197,7 @@ class Store:
             raise self.error_type(f"the store has no tables: {UPGRADE}")
         if revision != REVISION:
             where = self.file or "the store"
-            raise self.error_type(f"{where} has the revision {revision}, but this package needs {REVISION}: {UPGRADE}")
+            raise self.error_type(f"{where} has the revision {revision}, but this package needs {REVISION}: {INSTALL}")
 
     def _make_file(self) -> None:
         """Create an SQLite file that nobody else can read. Errors: OSError, sqlite3.Error.

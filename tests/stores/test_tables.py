@@ -77,7 +77,7 @@ def test_a_running_process_fails_after_an_upgrade_of_the_tables(server: Database
     journal = Journal(empty(server))
     claim = journal.begin(request("u", "a"), "", None, NOW, 9.0)
     journal.store.run(None, lambda rows: rows.execute(tables.version.update().values(version_num="9")))
-    newer = r"^the store has the revision 9, but this package needs 0001: run `datalog-gate store upgrade`$"
+    newer = r"^the store has the revision 9, but this package needs 0001: install the one that made it$"
     with pytest.raises(JournalError, match=newer):
         journal.move(claim, "reserved", NOW)
 

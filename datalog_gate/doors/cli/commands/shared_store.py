@@ -12,7 +12,7 @@ from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
 from datalog_gate.store.exchange import ExchangeError, count_rows, export_rows, import_rows, read_rows
 from datalog_gate.store.generations import find_newest
 from datalog_gate.store.tables import REVISION
-from datalog_gate.store.transaction import UPGRADE, Store, StoreError, read_revision
+from datalog_gate.store.transaction import INSTALL, UPGRADE, Store, StoreError, read_revision
 
 
 def store(options: argparse.Namespace) -> int:
@@ -45,7 +45,8 @@ def _check(shared: Store) -> int:
         return OK
     revision = shared.read(read_revision)
     if revision != REVISION:
-        print(printable(f"{shared.name}: revision {revision or 'none'}, but this package needs {REVISION}: {UPGRADE}"))
+        needs = f"{shared.name}: revision {revision or 'none'}, but this package needs {REVISION}"
+        print(printable(f"{needs}: {INSTALL if revision else UPGRADE}"))
         return FINDINGS
     counts = ", ".join(f"{name} {count}" for name, count in count_rows(shared).items())
     newest = find_newest(shared)
