@@ -26,6 +26,7 @@ A30 = "a" * 30
         pytest.param("a+", "a" * 9999, True, id="and a long value"),
         pytest.param("(a+)+(?=b)", A30, None, id="RE2 looks not ahead"),
         pytest.param(r"(a+)+\1", A30, None, id="nor back"),
+        pytest.param(r"(ab*)\1", "abab", None, id="even without repetitions in repetitions"),
         pytest.param("(a*)*b", A30, None, id="nothing may be repeated"),
         pytest.param("(a+)+$", A30 + "\n", None, id="a line may end before the end"),
         pytest.param(r"(\w+)+", "é", None, id="Python has letters beyond ASCII"),

@@ -164,6 +164,12 @@ PAIRS = {
     "undetermined beside what was there": Pair(
         (ZONE % ', on_unknown="deny"') + 'zone(s, z) :- os:nova:server(_id=s, image=z), z = "i".',
         {"s": server()}, LATE, "deny", {"s in i": PREEXISTING}, {"s in ?": INTRODUCED}),
+    "undetermined after what was there": Pair(
+        '@deny("z", "{s} {n}", on_unknown="deny") z(s, n) :- os:nova:server(_id=s, image="i"), n = "image".'
+        'z(s, n) :- os:nova:server(_id=s, availability_zone=zone), zone != "nova", n = "zone".',
+        {"s": server(availability_zone="b")},
+        {**LATE, "t": server(availability_zone={"get_attr": ["z", "value"]}, image="j")}, "deny",
+        {"s image": PREEXISTING}, {"t zone": INTRODUCED}),
 }  # fmt: skip
 
 

@@ -162,9 +162,7 @@ def test_a_journal_is_its_owners_and_of_one_version(tmp_path: Path) -> None:
         rows.execute("UPDATE datalog_gate_version SET version_num = '9'")
     with pytest.raises(JournalError) as error:
         journal(tmp_path)
-    assert str(error.value) == (
-        f"{path} has the revision 9, but this package needs 0001: install the one that made it"
-    )
+    assert str(error.value) == (f"{path} has the revision 9, but this package needs 0001: install the one that made it")
 
 
 def test_an_existing_empty_file_becomes_a_journal(tmp_path: Path) -> None:

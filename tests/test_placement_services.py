@@ -63,6 +63,12 @@ def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
         Placement({**KEYSTONE, "password_file": str(tmp_path / "none")})
 
 
+def test_authorities_are_those_of_a_file_or_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "ca").write_text("")
+    for settings, verify in (({"cafile": str(tmp_path / "ca")}, str(tmp_path / "ca")), ({}, True)):
+        assert Placement({"endpoint": LOCAL, **settings})._api.adapter.session.verify == verify
+
+
 NO_FILE = "the service needs a file for its claims"
 NO_PREFIX = "prefix must begin with CUSTOM_, and contain only capitals, digits and _"
 

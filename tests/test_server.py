@@ -414,6 +414,18 @@ def test_bad_input_is_refused(api: Api, method: str, path: str, body: object, st
     assert refusal(answer)[:2] == (status, code)
 
 
+@pytest.mark.parametrize(
+    ("identity", "message"),
+    [
+        ("a" * 255, "there is no such decision, or it belongs to another project"),
+        ("a" * 256, "there is no decision of that name"),
+        ("a%07", "there is no decision of that name"),
+    ],
+)
+def test_an_id_that_none_can_have_is_not_looked_for(api: Api, identity: str, message: str) -> None:
+    assert refusal(api.ask("GET", f"/v2/decisions/{identity}")) == (404, "not_found", message)
+
+
 @pytest.mark.parametrize("path", ["/healthcheck", "/v2/policies"])
 def test_head_answers_as_get_without_the_body(api: Api, path: str) -> None:
     shown, head = api.ask("GET", path), api.ask("HEAD", path)

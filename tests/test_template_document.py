@@ -9,7 +9,7 @@ import pytest
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.stack.model import Data, Path
-from datalog_gate.template.document import MAX_DEPTH, data_document, read_document, size_of
+from datalog_gate.template.document import MAX_DEPTH, MAX_NODES, data_document, read_document, size_of
 from tests.refusals import refusals
 
 TEXT = "a:\n  - x\n  - {b: 'two words', 3: four}\nm: &m {k: v}\nn: {<<: *m, own: 1}\n"
@@ -160,4 +160,5 @@ def test_data_that_is_no_json_is_refused() -> None:
 
 def test_the_size_counts_what_is_shared_wherever_it_occurs() -> None:
     pair: Data = ["x", "y"]
+    assert (size_of([0] * (MAX_NODES - 1)), size_of([0] * MAX_NODES)) == (MAX_NODES, None)
     assert (size_of([pair, pair]), size_of({"a": json.loads("[" * 70 + "]" * 70)})) == (7, None)

@@ -231,6 +231,22 @@ def test_a_baseline_stops_nothing_that_was_there_and_all_that_is_new(capsys: pyt
     assert check(capsys, "--baseline", "known.json", "--quiet") == (0, [], "")
 
 
+def test_a_baseline_makes_nothing_of_an_update_new_that_was_there(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("web.yaml").write_text(STACK.format("").replace("image: old", "image: new"))
+    assert check(capsys, "--output", "baseline=known.json")[0] == 1
+    Path("old.yaml").write_text(STACK.format("").replace("huge", "small"))
+    Path("web.yaml").write_text(STACK.format(""))
+    assert check(capsys, "--baseline", "known.json", "--against", "old.yaml")[:2] == (
+        0,
+        [
+            "web.yaml:6:15: preexisting[flavor] web takes huge",
+            "web.yaml:7:14: preexisting[image] web runs old",
+            "0 denied, 2 preexisting, 0 warnings, 0 undetermined; 2 policies, 3 facts; allow_with_warnings; decision "
+            "ID",
+        ],
+    )
+
+
 @pytest.mark.parametrize("name", ["a, b.yaml", ", .yaml", "web, too: [\u00e9]?+.yaml"])
 @pytest.mark.parametrize("others", [(), ("web.yaml",)])
 def test_a_baseline_names_templates_from_its_folder(name: str, others: tuple[str, ...]) -> None:
