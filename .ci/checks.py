@@ -81,7 +81,7 @@ def generated(name: str, minutes: float, much: str) -> list[Check]:
 
 COMPUTING = (
     Check("tox", 15, environment="py"),
-    Check("slow", 20),
+    Check("slow", 30),
     Check("lowest", 10),
     *(Check(f"quick {version}", 10, environment=f"py3{version[2:]}-quick", python=version) for version in PYTHONS),
     Check("scan", 15),
