@@ -193,7 +193,7 @@ def cancel(heat: Heat, path: str, action: str) -> str:
     def show() -> str:
         return str(heat.ask("GET", path).json()["stack"]["stack_status"])
 
-    wait(lambda: read_resources(heat, path) == waiting, lambda: str(read_resources(heat, path)))
+    wait(lambda: read_resources(heat, path) == waiting, lambda: f"{read_resources(heat, path)}\n{heat.log()}")
     assert heat.ask("POST", f"{path}/actions", **{action: None}).status_code == 200
     wait(lambda: show() != "UPDATE_IN_PROGRESS", lambda: f"{show()}: {read_resources(heat, path)}")
     # convergence deletes nothing that still waits
