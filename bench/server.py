@@ -47,6 +47,8 @@ workers = 2
 [DEFAULT]
 debug = false
 """
+EXCUSES = "the store", "no answer within"
+"""What a server may say while its database is away, or while all its threads are busy and it loads rules."""
 LIMITS = 64, 32
 """The two limits of the policy, which change places."""
 ENTRY = {"policy": "length", "project": "none", "reason": "load", "expires": "2127-01-01"}
@@ -102,7 +104,7 @@ class Client:
             operation()
 
     def ask(self, name: str, method: str, path: str, allowed: tuple[int, ...], **request: Any) -> tuple[int, Any]:
-        """Ask until there is an answer, which has to have one of the statuses, or to say that the store is away."""
+        """Ask until there is an answer, which has to have one of the statuses, or an excuse."""
         headers = {"Idempotency-Key": uuid4().hex, **request.pop("headers", {})}
         began = time.monotonic()
         for _ in range(20):
@@ -121,11 +123,11 @@ class Client:
             content = answer.json()
         except ValueError:
             content = answer.text
-        away = answer.status_code == 503 and "the store" in answer.text
+        excused = answer.status_code == 503 and any(why in answer.text for why in EXCUSES)
         with self.load.lock:
             self.load.answers[f"{name} {answer.status_code}"] += 1
             self.load.seconds.append(seconds)
-        if away:
+        if excused:
             time.sleep(0.2)  # or most requests of a short load are over before the store is back
         elif answer.status_code not in allowed:
             self.fail(name, f"{answer.status_code} {answer.text[:300]}")
