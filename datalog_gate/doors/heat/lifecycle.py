@@ -111,7 +111,7 @@ class LifecyclePlugin:
         operation = read_operation("plugin", cnxt, stack, new.t, str(action).lower())
         if operation is None:
             return
-        from datalog_gate.decision_point.point import shared_point
+        from datalog_gate.decision_point.point import shared_point  # what is not judged needs no point
 
         point = shared_point()
         answer = point.judge(operation) if action == "ROLLBACK" else judge(point, operation, stack, new.t)

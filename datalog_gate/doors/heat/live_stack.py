@@ -29,6 +29,7 @@ from datalog_gate.template.held import HeldStack, HeldStacks, read_adopted
 BUILDING = frozenset({"CREATE", "ADOPT", "UPDATE", "RESTORE", "ROLLBACK"})
 """The actions of Heat that build."""
 CHANGING = BUILDING - {"CREATE", "ADOPT"}
+"""Those that change a stack."""
 
 
 def read_operation(door: Door, context: Any, stack: Any, template: Any, action: str) -> Operation | None:
