@@ -112,7 +112,6 @@ PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)  # many runs of pytest, one after the other
 def test_pytest_and_the_command_agree_case_by_case(tmp_path: Path, mixed: Path) -> None:
     for folder, fails in ((ROOT, 0), (mixed, 1)):
         own, theirs = tmp_path / "own.xml", tmp_path / "theirs.xml"
