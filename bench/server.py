@@ -1,9 +1,9 @@
 """The policy server under a mixed load.
 
 ``python -m bench.server [REQUESTS [sqlite|postgresql|mariadb]]`` sends a mix of requests while rules change, workers
-are replaced, the database is killed and started again, and a worker is killed. It prints what was answered as JSON, and
-exits with 1 if an answer was wrong. ``python -m bench.server crowd`` prints times of one worker with and without a
-crowd of clients that never end their requests.
+are replaced, killed and told to end, and the database is killed and started again. It prints what was answered as
+JSON, and exits with 1 if an answer was wrong. ``python -m bench.server crowd`` prints times of one worker with and
+without a crowd of clients that never end their requests.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ENTRY = {"policy": "length", "project": "none", "reason": "load", "expires": "21
 QUERY = {"query": "p(x)", "rules": "p(x) :- q(x), x > 1.", "facts": {"q": [[1], [2], [3]]}}
 EVENTS: tuple[tuple[float, str], ...] = (
     (0.05, "rules"), (0.1, "replace"), (0.2, "rules"), (0.25, "database"), (0.35, "rules"), (0.4, "kill"),
-    (0.5, "measure"), (0.6, "rules"), (0.8, "rules"), (1.0, "measure"),
+    (0.5, "measure"), (0.6, "rules"), (0.7, "end"), (0.8, "rules"), (1.0, "measure"),
 )  # fmt: skip
 """The events of a run, by the part of the requests after which they happen."""
 
@@ -235,8 +235,8 @@ def happen(event: str, folder: Path, master: int, restart: Callable[[], None], m
             os.kill(master, signal.SIGHUP)
         case "database":
             restart()
-        case "kill":
-            os.kill(int(workers[0]), signal.SIGKILL)
+        case "kill" | "end":
+            os.kill(int(workers[0]), signal.SIGKILL if event == "kill" else signal.SIGTERM)
         case "measure":
             memory.append(sorted(filter(None, (resident(int(worker)) for worker in workers))))
 
