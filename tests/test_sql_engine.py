@@ -203,7 +203,7 @@ def test_what_no_query_says_is_left_alone_with_what_rests_on_it() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=sample(200), deadline=None)
+@settings(max_examples=sample(100), deadline=None)
 @given(cases())
 def test_generated_programs_over_many_stacks_have_the_rows_of_native(case: Case) -> None:
     original, inputs, stacks = case
