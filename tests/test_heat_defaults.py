@@ -51,6 +51,17 @@ def test_check_takes_the_defaults_of_a_heat_conf(
     assert run(capsys, "check", "web.yaml", "--rules", "m.dl", "--no-cache", *more)[0] == expected
 
 
+def test_replay_takes_the_defaults_of_a_heat_conf(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    point = create_point(
+        read_conf(folder / "heat.conf"), {"rules": f"{folder}/m.dl", "decision_log": f"{folder}/log.jsonl"}
+    )
+    point.judge(make_operation(TEMPLATE))
+    point.flush()
+    same = (0, "1 the same, 0 others, 0 that can't be decided\n", "")
+    assert run(capsys, "replay", "log.jsonl", "--rules", "m.dl", "--heat-conf", "heat.conf") == same
+    assert run(capsys, "replay", "log.jsonl", "--rules", "m.dl")[0] == 1
+
+
 def test_a_heat_conf_that_can_not_be_read_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "check", "web.yaml", "--rules", "m.dl", "--heat-conf", "absent.conf")
     assert (code, out, "absent.conf can't be read" in err) == (3, "", True)

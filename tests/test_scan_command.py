@@ -78,6 +78,19 @@ def test_a_run_says_what_it_judged_and_what_is_open(folder: Path, capsys: pytest
     )
 
 
+def test_stacks_are_judged_again_by_the_defaults_of_another_heat_conf(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "rules" / "size.dl").write_text(
+        '@deny("raw", "{server} is raw")\nraw(server) :- os:nova:server(_id=server, user_data_format="RAW").\n'
+    )
+    (folder / "heat.conf").write_text("[DEFAULT]\ndefault_user_data_format = RAW\n")
+    answers = [run(capsys, *SCAN, "2027-03-01", *more) for more in ([], ["--heat-conf", "heat.conf"], [])]
+    assert [(code, re.findall(r"\d+ judged|\d+ denied", out)) for code, out, _ in answers] == [
+        (0, ["3 judged", "0 denied"]), (1, ["3 judged", "3 denied"]), (0, ["3 judged", "0 denied"]),
+    ]  # fmt: skip
+
+
 def test_a_template_that_can_not_be_read_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *SCAN, "2027-03-01")
     (folder / "stacks" / "big.yaml").write_text("heat_template_version: 2018-08-31\nresources: {vm: {type: []}}\n")

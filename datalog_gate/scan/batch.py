@@ -111,14 +111,15 @@ class ScanRequest:
 
 @cache
 def facts_version(catalogue: Catalogue) -> str:
-    """The digest of this package and of the relations that it fills, which determine how a stack is read and
-    flattened."""
+    """The digest of this package, of the types and of the relations that it fills, which determine how a stack is
+    read and flattened."""
     package = Path(__file__).parents[1]
     texts = [sha256(path.read_bytes()).hexdigest() for path in sorted(package.rglob("*.py"))]
     for name in catalogue.names():
         relation = catalogue.relation(name)
         assert relation
         texts.append(f"{name} {' '.join(f'{column.name}:{int(column.kinds)}' for column in relation.columns)}")
+    texts += [repr(catalogue.type(name)) for name in catalogue.types()]
     return _digest(texts)
 
 

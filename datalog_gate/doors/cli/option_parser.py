@@ -411,7 +411,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help_ = "processes that judge (default: 1)"
         part.add_argument("--processes", type=_reader(read_jobs), default=1, metavar="N", help=help_)
     for part in (run, watch, rejudge, verify):
-        _add_check_options(part, "services", "inventory", "now")
+        _add_check_options(part, "services", "inventory", "now", "heat-conf")
         _add_rules(part)
     findings = _add_part(parts, "findings", "list the open findings; exit 1 if one of them denies")
     findings.add_argument("--project", metavar="ID", help="only those in stacks of this project")
@@ -467,7 +467,7 @@ def _add_check_options(command: argparse.ArgumentParser, *names: str) -> None:
 
 def _add_replay(command: argparse.ArgumentParser) -> None:
     _add_rules(command)
-    _add_check_options(command, "inventory")
+    _add_check_options(command, "inventory", "heat-conf")
     command.add_argument("--waivers", metavar="FILE.yaml", help="waivers (default: those of the record)")
     command.add_argument("--format", choices=("text", "json"), default="text")
 
