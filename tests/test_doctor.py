@@ -180,7 +180,6 @@ CHANGES: list[tuple[str, str, str]] = [
     ("rules/m.dl", "os:nova:server", "os:nova:servr"),
     ("heat.conf", "decision_log = DIR/log", ""),
     ("heat.conf", "decision_log = DIR/log", "decision_log = DIR/absent/log"),
-    ("heat.conf", "decision_log = DIR/log", "decision_log = /dev/full"),
 ]  # fmt: skip
 
 
@@ -214,11 +213,10 @@ def test_break_glass_and_rules_that_anybody_writes_are_findings(folder: Path) ->
         "  fix   remove DIR/glass when it is no longer needed",
         "DIR/heat.conf:7: finding[rules] users other than the owner may write DIR/rules and 1 more below it",
         "  fix   chmod -R go-w DIR/rules",
-        "DIR/heat.conf:9: ok[log] DIR/log can be written",
         "DIR/heat.conf:1: note[policy_file] policy.yaml is missing, so the defaults apply: any admin may break the "
         "glass",
         '  fix   write `"datalog_gate:break_glass": "role:admin"` into policy.yaml beside heat.conf, or another rule',
-        "2 findings, 3 notes, 4 in order",
+        "2 findings, 3 notes, 3 in order",
     ]
 
 
@@ -228,7 +226,7 @@ def test_files_of_heat_conf_d_count_after_heat_conf_each_with_its_lines(folder: 
     (folder / "heat.conf.d" / "a.conf").write_text("[DEFAULT]\nconvergence_engine = perhaps\n")
     (folder / "heat.conf.d" / "b.conf").write_text("[DEFAULT]\nconvergence_engine = it is not valid: no\n")
     (folder / "heat.conf.d" / "c.conf.old").write_text("no option")
-    problem = "convergence_engine can't be read: Unexpected boolean value 'it is not valid: no'"
+    problem = "Value for option convergence_engine is not valid: Unexpected boolean value 'it is not valid: no'"
     changed = [line for line in run_doctor(folder) if line not in well]
     assert changed[0] == f"DIR/heat.conf.d/b.conf:2: finding[options] {problem}"
     (folder / "heat.conf.d" / "b.conf").write_text("no option\n")
@@ -241,7 +239,7 @@ def test_the_types_of_the_gate_are_known_where_plugin_dirs_has_them(folder: Path
     edit(folder, "heat.conf", "\n[paste_deploy]", ",DIR/types\n[paste_deploy]")
     (folder / "types").mkdir()
     (folder / "types" / SHIM).touch()
-    assert run_doctor(folder)[-1] == "0 findings, 2 notes, 4 in order"
+    assert run_doctor(folder)[-1] == "0 findings, 2 notes, 3 in order"
 
 
 ENGINE = """\
@@ -366,7 +364,7 @@ def test_the_log_has_the_decisions_and_the_rules_of_each_host(folder: Path) -> N
         fix,
         "finding[rules] two could not load the rules at 2027-03-01T12:00:00+00:00, and keeps older ones",
         "  fix   look for reload_failed in DIR/collected, and correct the rules",
-        "4 findings, 3 notes, 4 in order",
+        "4 findings, 3 notes, 3 in order",
     ]
 
 
@@ -404,7 +402,7 @@ def test_hosts_of_one_digest_and_a_log_without_records_are_in_order(folder: Path
         "note[log] DIR/log: loaded 2",
         "ok[rules] one has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
         "ok[rules] two has had cafecafecafe in force since 2027-03-01T10:00:00+00:00",
-        "0 findings, 3 notes, 6 in order",
+        "0 findings, 3 notes, 5 in order",
     ]
     (folder / "log").write_text("")
     assert "note[log] DIR/log holds no record" in run_doctor(folder)
@@ -416,7 +414,7 @@ def test_an_api_that_is_not_deployed_needs_no_door(folder: Path) -> None:
     assert lines == [
         "DIR/api-paste.ini:13: note[door] [composite:api-cfn] default is not checked: with --no-cfn it counts as "
         "not deployed",
-        "0 findings, 3 notes, 3 in order",
+        "0 findings, 3 notes, 2 in order",
     ]
 
 
@@ -440,8 +438,7 @@ def test_what_can_be_read_is_checked_where_a_named_file_can_not(
         "  fix   name it with --paste",
         "DIR/heat.conf:2: note[engine] no heat-engine runs on this host: run the doctor on each host that has one",
         "DIR/heat.conf:7: ok[rules] 862225e71c0d with 1 policy: DIR/rules",
-        "DIR/heat.conf:8: ok[log] DIR/log can be written",
-        "2 findings, 1 note, 2 in order",
+        "2 findings, 1 note, 1 in order",
     ]
 
 
@@ -499,18 +496,7 @@ def test_a_probe_shows_whether_the_engine_has_a_door(
 
 def test_a_preview_that_finds_no_heat_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OS_AUTH_URL", "nowhere")
-    assert run_doctor(folder)[-3:-1] == [
-        "finding[keystone] Keystone is unreachable at nowhere, so that no door was tried: Could not find requested "
-        "endpoint in Service Catalog.",
-        "  fix   correct OS_AUTH_URL in the environment, or unset it",
-    ]
-    with running() as cloud:
-        cloud.give("GET /v3", {}, 200)
-        monkeypatch.setenv("OS_AUTH_URL", f"{cloud.url}/v3")
-        monkeypatch.setenv("OS_TOKEN", "t")
-        assert (
-            run_doctor(folder)[-3].partition(": ")[0] == "finding[preview] Heat can't be reached with these credentials"
-        )
+    assert run_doctor(folder)[-3].partition(": ")[0] == "finding[preview] Heat can't be reached with these credentials"
 
 
 def test_the_command_prints_text_or_json_and_exits_with_1_for_findings(
@@ -518,7 +504,7 @@ def test_the_command_prints_text_or_json_and_exits_with_1_for_findings(
 ) -> None:
     command = ["doctor", "--heat-conf", str(folder / "heat.conf")]
     assert main([*command, "--no-cfn"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "0 findings, 3 notes, 3 in order"
+    assert capsys.readouterr().out.splitlines()[-1] == "0 findings, 3 notes, 2 in order"
     edit(folder, "heat.conf", "[datalog_gate]", "[datalog_gate]\nmods = warn")
     assert main([*command, "--format", "json"]) == 1
     answer = json.loads(capsys.readouterr().out)

@@ -32,12 +32,29 @@ def list_rules() -> list[Any]:
     ]
 
 
+def create_enforcer(conf: Any, services: Sequence[str], defaults: Sequence[Any] = ()) -> Any:
+    """Create an enforcer with all rules loaded, which checks no files later, since threads share it. Errors:
+    InputError."""
+    enforcer = policy.Enforcer(conf)
+    enforcer.register_defaults((*list_rules(), *defaults))
+    for service in services:
+        enforcer.register_default(policy.RuleDefault(f"{GRANT}:{service}", f"rule:{GRANT}"))
+    try:
+        enforcer.load_rules(force_reload=True)
+    except cfg.NotInitializedError:  # the configuration is not read yet: the first check loads it
+        return enforcer
+    except (cfg.Error, OSError, ValueError, TypeError, AttributeError) as error:
+        raise InputError.of(f"{enforcer.policy_path or 'the policy file'} can't be read: {error}") from None
+    enforcer.use_conf = False
+    return enforcer
+
+
 class Entitlements:
     """The rules of the host's policy files, checked against credentials that the host has verified. `defaults` are
     additional rules of a door. Errors on creation: InputError."""
 
     def __init__(self, conf: Any, services: Sequence[str], defaults: Sequence[Any] = ()) -> None:
-        self._conf, self._defaults = conf, (*list_rules(), *defaults)
+        self._conf, self._defaults = conf, defaults
         self._services = tuple(services)
         self._policy_file = policy.Enforcer(conf).policy_file
         self._enforcers = WatchedFiles(partial(read_states, self._paths), self._load)
@@ -68,21 +85,9 @@ class Entitlements:
         return bool(self._enforcers.value.authorize(rule, dict(target), dict(credentials)))
 
     def _load(self, before: Any) -> Any:
-        """Create an enforcer with all rules loaded, which checks no files later, since threads share it."""
         if before and before.policy_path and not Path(before.policy_path).exists():
             raise InputError.of(f"{before.policy_path} is missing now")
-        enforcer = policy.Enforcer(self._conf)
-        enforcer.register_defaults(self._defaults)
-        for service in self._services:
-            enforcer.register_default(policy.RuleDefault(f"{GRANT}:{service}", f"rule:{GRANT}"))
-        try:
-            enforcer.load_rules(force_reload=True)
-        except cfg.NotInitializedError:  # the configuration is not read yet: the first check loads it
-            return enforcer
-        except (cfg.Error, OSError, ValueError, TypeError, AttributeError) as error:
-            raise InputError.of(f"{enforcer.policy_path or 'the policy file'} can't be read: {error}") from None
-        enforcer.use_conf = False
-        return enforcer
+        return create_enforcer(self._conf, self._services, self._defaults)
 
     def _paths(self) -> Iterator[Path]:
         names = (self._policy_file, *self._conf.oslo_policy.policy_dirs)

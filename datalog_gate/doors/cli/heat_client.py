@@ -115,16 +115,6 @@ class Heat:
             message = f"Keystone does not return the user of the credentials: {_format_error(error)}"
             raise InputError.of(message, suggestion=HELP) from None
 
-    def roles(self) -> frozenset[str] | None:
-        """The names of all roles; None if Keystone does not list them for the caller."""
-        adapter = self._adapter
-        try:
-            identity = type(adapter)(adapter.session, service_type="identity", interface=adapter.interface, version="3")
-            answer = identity.get("/roles", raise_exc=False)
-            return frozenset(role["name"] for role in answer.json()["roles"]) if answer.status_code == 200 else None
-        except (*self._errors, ValueError, KeyError, TypeError):
-            return None
-
     def ask(self, path: str, project: str = "") -> tuple[int, dict[str, Any]]:
         """Get the status and the JSON object under a path, of another project if one is given: its id replaces the
         caller's at the end of the endpoint. Errors: InputError without an answer."""

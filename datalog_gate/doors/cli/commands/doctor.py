@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -14,28 +15,30 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.settings import GROUP, Settings
 from datalog_gate.doors.cli.common import FINDINGS, INPUT, OK
-from datalog_gate.doors.cli.doctor import CheckResult, Locate, format_first, format_results, run_check
-from datalog_gate.doors.cli.doctor.cloud_access import check_keystone, check_preview, find_roles, probe_engine
+from datalog_gate.doors.cli.doctor import (
+    CheckResult,
+    Locate,
+    format_first,
+    format_results,
+    hide_secrets,
+    run_check,
+)
+from datalog_gate.doors.cli.doctor.cloud_access import check_preview, probe_engine
 from datalog_gate.doors.cli.doctor.decision_log import check_log
-from datalog_gate.doors.cli.doctor.enabled_services import check_plugins
 from datalog_gate.doors.cli.doctor.engines import (
     check_engine,
     check_plugin_dirs,
     check_resource_types,
     check_running_engines,
 )
-from datalog_gate.doors.cli.doctor.metrics import check_metrics
 from datalog_gate.doors.cli.doctor.options import (
     check_option_names,
     check_settings,
     find_secrets,
     read_heat_options,
-    read_options,
 )
 from datalog_gate.doors.cli.doctor.pipelines import check_pipelines, find_door_options
-from datalog_gate.doors.cli.doctor.policy_inputs import check_break_glass, check_policy_inputs, check_writers
-from datalog_gate.doors.cli.doctor.stores import check_stores
-from datalog_gate.doors.cli.heat_conf import IniFile, read_conf, read_conf_places, read_ini
+from datalog_gate.doors.cli.heat_conf import IniFile, format_error, read_conf, read_conf_places, read_ini
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -79,6 +82,12 @@ def examine(
 def _examine(
     conf: Any, ini: IniFile, paste: Path | None, log: Path | None, cfn: bool, now: datetime, engine: bool
 ) -> Iterator[CheckResult]:
+    from oslo_config import cfg
+
+    from datalog_gate.decision_point.config_options import build_settings
+    from datalog_gate.doors.cli.doctor.protection import check_break_glass, check_permissions, check_policy_file
+    from datalog_gate.doors.cli.doctor.start import NO_START, check_plugins, check_rules
+
     heat, results = read_heat_options(conf, ini)
     yield from results
     legacy, plugin_dirs, flavor = not heat["convergence_engine"], heat["plugin_dirs"], heat["flavor"] or ""
@@ -90,64 +99,47 @@ def _examine(
         fix = "name a decision log with --log that the user of the doctor can read"
         yield CheckResult("finding", "files", f"{log} can't be read", None, fix)
         log = None
-    paste_file = paste or Path(ini.file).parent / heat["api_paste_config"]
-    paste_ini, has_paste = IniFile(str(paste_file), {}, {}), False
+    paste_ini, has_paste = IniFile(str(paste or Path(ini.file).parent / heat["api_paste_config"]), {}, {}), False
     try:
-        paste_ini, has_paste = read_ini(paste_file), True
+        paste_ini, has_paste = read_ini(Path(paste_ini.file)), True
     except InputError as error:
-        fix = (
-            "name it with --paste"
-            if paste
-            else "correct api_paste_config under [paste_deploy]: no API starts without it"
-        )
-        yield CheckResult("finding", "files" if paste else "door", format_first(error), None, fix)
-    door_options = find_door_options(paste_ini, flavor)
+        about, fix = ("files", "name it with --paste") if paste else ("door", "correct api_paste_config")
+        yield CheckResult("finding", about, format_first(error), None, fix)
     configurations: list[tuple[Settings, Locate]] = []
-    for section in (None, *door_options):
+    for section, texts in (("", {}), *find_door_options(paste_ini, flavor).items()):
         locate: Locate = partial(_locate_option, ini, paste_ini, section)
-        settings, results = read_options(conf, door_options[section] if section else {}, locate)
-        yield from results
-        configurations.append((settings, locate))
-        if section is None:
-            yield from run_check("engine", check_running_engines, settings, legacy, plugin_dirs, log, engine_place)
+        try:
+            configurations.append((build_settings(conf, texts), locate))
+        except (ValueError, cfg.Error) as error:
+            message = hide_secrets(format_error(error), find_secrets(ini, Settings()))
+            yield CheckResult("finding", "options", message, _place_option(error, locate), NO_START)
     if has_paste:
         unverified = any(settings.allow_unverified_context for settings, _ in configurations)
         yield from run_check("door", check_pipelines, paste_ini, flavor, cfn, unverified)
     for settings, locate in configurations:
         secrets = find_secrets(ini, settings)
+        yield from run_check("engine", check_running_engines, settings, legacy, plugin_dirs, log, engine_place)
         yield from run_check("options", check_settings, settings, heat["rpc_response_timeout"], locate)
         yield from run_check("break_glass", check_break_glass, settings, locate, now)
         yield from run_check("resources", check_resource_types, settings, plugin_dirs, locate)
         yield from run_check("services", check_plugins, settings, locate, secrets)
-        yield from run_check("store", check_stores, settings, locate, ini.file, secrets)
-        yield from run_check("rules", check_policy_inputs, settings, locate, now, ini.file)
+        yield from run_check("rules", check_rules, settings, locate, now, secrets)
+        yield from run_check("rules", check_permissions, settings, locate)
         yield from run_check("log", check_log, settings, log, locate)
-        yield from run_check("metrics", check_metrics, settings, locate)
-    keystone = list(run_check("keystone", check_keystone, conf, ini, secrets))
-    yield from keystone
-    can_ask = all(result.place for result in keystone)
-    has_credentials = can_ask and bool(os.environ.get("OS_AUTH_URL") or os.environ.get("OS_ENDPOINT"))
-    yield from run_check("policy_file", _check_policy_files, conf, ini, configurations, has_credentials)
-    if has_credentials:
+    if configurations:
+        all_settings = [settings for settings, _ in configurations]
+        yield from run_check("policy_file", check_policy_file, conf, ini, all_settings)
+    if os.environ.get("OS_AUTH_URL") or os.environ.get("OS_ENDPOINT"):
         yield from run_check("preview", check_preview)
 
 
-def _check_policy_files(
-    conf: Any, ini: IniFile, configurations: list[tuple[Settings, Locate]], has_credentials: bool
-) -> Iterator[CheckResult]:
-    """Check the files of oslo.policy, for the services of all doors."""
-    from datalog_gate.decision_point.policy_file import find_policy_problems, policy_paths
-
-    services = list(dict.fromkeys(name for settings, _ in configurations for name in settings.services))
-    has_break_glass = any(settings.break_glass for settings, _ in configurations)
-    for path in policy_paths(conf):
-        yield from check_writers("policy_file", path, lambda _: ini.place("oslo_policy", "policy_file"))
-    for problem in find_policy_problems(conf, services, has_break_glass, find_roles() if has_credentials else None):
-        place = problem.place or ini.place("oslo_policy", "policy_file")
-        yield CheckResult("finding" if problem.certain else "note", "policy_file", problem.message, place, problem.fix)
+def _place_option(error: Exception, locate: Locate) -> Span:
+    """The place of the option that an error of oslo.config names in its text."""
+    match = re.search(r"\boption (\w+)", str(error))
+    return locate(match[1] if match else "")
 
 
-def _locate_option(ini: IniFile, paste: IniFile, section: str | None, option: str) -> Span:
+def _locate_option(ini: IniFile, paste: IniFile, section: str, option: str) -> Span:
     """The place of an option: in the section of a door, else in heat.conf."""
     if section and (option in paste.sections[section] or not option):
         return paste.place(section, option)

@@ -6,12 +6,11 @@ A check yields results and never stops the others: an unreadable file is a findi
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, format_count, printable
+from datalog_gate.base.diagnostics import Span, format_count, printable
 from datalog_gate.base.errors import DiagnosticsError, UsageError
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.secrecy import mask_urls
@@ -20,8 +19,6 @@ Level = Literal["finding", "note", "ok"]
 SCHEMA = "datalog-gate/doctor/1"
 Locate = Callable[[str], Span]
 """Returns the place of an option in the configuration."""
-NO_START = "no service starts with this"
-PREVIOUS = f"{NO_START}, and a running one keeps the previous rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +67,8 @@ def run_check(about: str, check: Callable[..., Iterable[CheckResult]], *argument
 def format_first(error: DiagnosticsError) -> str:
     """Format the first problem with its place, and the number of others."""
     first, *rest = error.diagnostics
-    return format_line(first) + (f", and {len(rest)} more" if rest else "")
-
-
-def format_fix(error: DiagnosticsError, otherwise: str) -> str:
-    """Format the suggestion of the first problem with a ruleset, and general advice."""
-    suggestion = error.diagnostics[0].suggestion or ""
-    return f"{suggestion}{' ' if suggestion[-1:] == '?' else '; ' if suggestion else ''}{otherwise}: {PREVIOUS}"
-
-
-def format_line(diagnostic: Diagnostic) -> str:
-    """Format a problem with its place as one line."""
-    return f"{f'{diagnostic.span}: ' if diagnostic.span else ''}{diagnostic.message}"
-
-
-def is_closed(path: str | os.PathLike[str]) -> bool:
-    """Whether the doctor's user may not read a file or list a folder; for root, whether nobody may."""
-    mode = os.stat(path).st_mode
-    may_read = os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0), effective_ids=True)
-    return not may_read or not mode & 0o444
+    place = f"{first.span}: " if first.span else ""
+    return f"{place}{first.message}" + (f", and {len(rest)} more" if rest else "")
 
 
 def hide_secrets(text: str, secrets: Iterable[str]) -> str:

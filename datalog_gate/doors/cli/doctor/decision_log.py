@@ -7,83 +7,27 @@ import os
 import socket
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from errno import EDQUOT, ENOSPC
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.decision_point.engine_start import KIND as ENGINE_STARTED
 from datalog_gate.decision_point.engine_start import read_began
-from datalog_gate.decision_point.log import log_files, read_log
+from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.cli.doctor import CheckResult, Locate, is_closed
-from datalog_gate.doors.cli.doctor.policy_inputs import check_writers
-
-TRIED = 1024 * 1024
-"""Bytes that must fit into the folder of the log: the size of a record with a large template."""
+from datalog_gate.doors.cli.doctor import CheckResult, Locate
 
 
 def check_log(settings: Settings, log: Path | None, locate: Locate) -> Iterator[CheckResult]:
-    """Check that decisions can be logged, and read the log or the given one."""
+    """Check the log or the given one: who may read it, and how the hosts that write it differ."""
     path, place = Path(settings.decision_log), locate("decision_log")
     if not settings.decision_log:
         yield CheckResult("note", "log", "decision_log is not set: decisions are not logged", place)
-    else:
-        findings = list(_check_writable(path))
-        for message, fix in findings:
-            yield CheckResult("finding", "log", message, place, fix)
-        if not findings:
-            yield CheckResult("ok", "log", f"{path} can be written", place)
-            yield from _check_permissions(path, locate)
-    if log or (settings.decision_log and os.path.isfile(path) and not is_closed(path)):
+    elif path.is_file() and path.stat().st_mode & 0o004:
+        message = f"everybody may read {path}, which contains templates"
+        yield CheckResult("note", "log", message, place, f"chmod o-rwx {path}")
+    if log or (settings.decision_log and path.is_file()):
         yield from _check_records(log or path)
-
-
-def _check_writable(path: Path) -> Iterator[tuple[str, str]]:
-    """Open the log as the writer does, without leaving traces. Report problems and how to correct them."""
-    folder, lost = path.parent, "decisions are made, but not logged"
-    if not folder.is_dir():
-        is_there = os.path.lexists(folder)
-        message = f"the folder {folder} of the decision log is {'no folder' if is_there else 'missing'}: {lost}"
-        yield message, f"install -d -m 750 -o USER {folder}, with the user of Heat's services"
-        return
-    if is_closed(folder):
-        fix = f"let the user of Heat's services list it and write in it, as by `chmod u+rwx {folder}`"
-        yield f"the folder {folder} of the decision log is unreadable: {lost}", fix
-        return
-    try:
-        with TemporaryFile(dir=folder) as trial:
-            trial.write(bytes(TRIED))
-    except PermissionError:
-        yield f"the user of the doctor can't write {path}: {lost}", f"let the user of Heat's services write in {folder}"
-        return
-    except OSError as error:
-        problem = "is full" if error.errno in (ENOSPC, EDQUOT) else "can't be written"
-        fix = f"make room on the disk of {folder}, or set decision_log to a file on another one"
-        yield f"the folder {folder} of the decision log {problem}: {error.strerror or error}: {lost}", fix
-        return
-    for file in log_files(path):
-        if not os.path.lexists(file):
-            continue
-        if not file.is_file():
-            yield f"{file} is not a file: {lost}", "set decision_log to the path of a file"
-        elif not os.access(file, os.R_OK | os.W_OK, effective_ids=True) or not file.stat().st_mode & 0o600:
-            fix = f"let the user of Heat's services read and write it, as by `chmod u+rw {file}`"
-            yield f"the user of the doctor can't read and write {file}: {lost}", fix
-
-
-def _check_permissions(path: Path, locate: Locate) -> Iterator[CheckResult]:
-    """Check the permissions of the log: only its owner may write it, and its group may read it."""
-    files = [file for file in log_files(path) if file.exists()]
-    for file in files:
-        yield from check_writers("log", file, lambda _: locate("decision_log"))
-    if open_files := [str(file) for file in files if file.stat().st_mode & 0o005]:
-        message = (
-            f"everybody may read {open_files[0]}: it contains templates, and anyone who can read its lock "
-            "can stop the log"
-        )
-        yield CheckResult("note", "log", message, locate("decision_log"), f"chmod o-rwx {' '.join(open_files)}")
 
 
 def _check_records(path: Path) -> Iterator[CheckResult]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, entry_points, version
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from datalog_gate import __version__
@@ -71,50 +69,11 @@ def _find_modules(plugin_dirs: Sequence[str], name: str) -> list[Path]:
 
 
 def _check_door_file(door: Path, place: Span) -> Iterator[CheckResult]:
-    """Check that an installed door has this version, and fits the installed Heat."""
-    own = (ENGINE_FOLDER / ENGINE_DOOR).read_text("utf-8")
-    if door.read_text("utf-8", "replace") != own:
+    """Check that an installed door has this version."""
+    if door.read_bytes() != (ENGINE_FOLDER / ENGINE_DOOR).read_bytes():
         message = f"the engine's door {door} differs from that of datalog_gate {__version__}"
         fix = f"write {ENGINE_FOLDER} in place of {door.parent} in plugin_dirs, and restart heat-engine"
         yield CheckResult("finding", "engine", message, place, fix)
-    heat = find_spec("heat")
-    stack = Path(heat.origin).parent / "engine" / "stack.py" if heat and heat.origin else None
-    if stack is None or not stack.is_file():
-        return
-    expected, actual = _door_parameters(own), _engine_parameters(stack.read_text("utf-8"))
-    if actual != expected:
-        try:
-            heat_version = version("openstack-heat")
-        except PackageNotFoundError:
-            heat_version = "of an unknown version"
-        message = (
-            f"Heat {heat_version} is not supported by the engine's door: Stack.converge_stack takes "
-            f"{', '.join(actual) or 'nothing'} instead of {', '.join(expected)}, and heat-engine does not start"
-        )
-        fix = f"install a datalog-gate for this Heat, or remove {door.parent} from plugin_dirs until there is one"
-        yield CheckResult("finding", "engine", message, place, fix)
-
-
-def _door_parameters(text: str) -> tuple[str, ...]:
-    """The parameters of `Stack.converge_stack` that the door expects. They are read from its source, since importing it
-    needs Heat."""
-    for node in ast.parse(text).body:
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Name)
-            and node.targets[0].id == "PARAMETERS"
-        ):
-            return tuple(ast.literal_eval(node.value))
-    raise LookupError("the engine's door names no PARAMETERS")
-
-
-def _engine_parameters(text: str) -> tuple[str, ...]:
-    """The parameters of `Stack.converge_stack` in Heat's source; none if it is not installed."""
-    for node in ast.parse(text).body:
-        for member in node.body if isinstance(node, ast.ClassDef) and node.name == "Stack" else []:
-            if isinstance(member, ast.FunctionDef) and member.name == "converge_stack":
-                return tuple(argument.arg for argument in (*member.args.args, *member.args.kwonlyargs))
-    return ()
 
 
 def check_plugin_dirs(plugin_dirs: Sequence[str], place: Span) -> Iterator[CheckResult]:

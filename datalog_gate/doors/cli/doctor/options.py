@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from shlex import quote
 from typing import Any
 
 from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.records import fields
 from datalog_gate.decision_point.settings import GROUP, Settings
-from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate
-from datalog_gate.doors.cli.heat_conf import IniFile
+from datalog_gate.doors.cli.doctor import CheckResult, Locate
+from datalog_gate.doors.cli.heat_conf import IniFile, format_error
 
 PLUGIN_DIRS = ["/usr/lib64/heat", "/usr/lib/heat", "/usr/local/lib/heat", "/usr/local/lib64/heat"]
 """Heat's default (heat/common/config.py:109)."""
@@ -47,37 +47,9 @@ def read_heat_options(conf: Any, ini: IniFile) -> tuple[dict[str, Any], list[Che
             try:
                 values[option.name] = getattr(conf[group] if group else conf, option.name)
             except (ValueError, cfg.Error) as error:
-                message, fix = _describe(option, error)
-                results.append(CheckResult("finding", "options", message, ini.place(section, option.name), fix))
+                place = ini.place(section, option.name)
+                results.append(CheckResult("finding", "options", format_error(error), place, "correct it"))
     return values, results
-
-
-def read_options(conf: Any, texts: Mapping[str, str], locate: Locate) -> tuple[Settings, list[CheckResult]]:
-    """Read the options of the gate; `texts` are those of a door's section. An unreadable one is a finding, and its
-    default is used."""
-    from oslo_config import cfg
-
-    from datalog_gate.decision_point.config_options import list_opts
-
-    values: dict[str, Any] = {}
-    results: list[CheckResult] = []
-    options = {option.name: option for _, group_options in list_opts() for option in group_options}
-    conf.register_opts(options.values(), GROUP)
-    for name in sorted(texts.keys() - options):
-        message, place = f"there is no option {name}", locate(name)
-        fix = f"{_correct_name(name)}: {NO_START}"
-        results.append(CheckResult("finding", "options", message, place, fix))
-    for name, option in options.items():
-        try:
-            if name in texts:
-                value = texts[name].splitlines() if option.multi else option.type(texts[name])
-            else:
-                value = conf[GROUP][name]
-            values[name] = tuple(value) if isinstance(value, list) else value
-        except (ValueError, cfg.Error) as error:
-            message, fix = _describe(option, error)
-            results.append(CheckResult("finding", "options", message, locate(name), fix))
-    return Settings(**values), results
 
 
 def check_option_names(ini: IniFile) -> Iterator[CheckResult]:
@@ -89,7 +61,8 @@ def check_option_names(ini: IniFile) -> Iterator[CheckResult]:
     known = {field.name for field in fields(Settings)}
     for name in ini.sections.get(GROUP, ()):
         if name not in known:
-            fix = _correct_name(name)
+            similar = closest(name, known)
+            fix = f"write {similar}" if similar else "remove it"
             yield CheckResult("finding", "options", f"there is no option {name}", ini.place(GROUP, name), fix)
 
 
@@ -133,17 +106,3 @@ def find_secrets(ini: IniFile, settings: Settings) -> frozenset[str]:
         if SECRET.search(name):
             secrets.add(value.strip())
     return frozenset(secret for secret in secrets if len(secret) > 2)
-
-
-def _correct_name(name: str) -> str:
-    similar = closest(name, {field.name for field in fields(Settings)})
-    return f"write {similar}" if similar else "remove it"
-
-
-def _describe(option: Any, error: Exception) -> tuple[str, str]:
-    """The reason of oslo.config for which a value can't be read, and what to write."""
-    from oslo_config import cfg
-
-    # an error of oslo.config repeats the option and the file, and only its context has the reason alone
-    cause = error.__context__ if isinstance(error, cfg.ConfigSourceValueError) else error
-    return f"{option.name} can't be read: {' '.join(str(cause).split())}", f"correct or remove it: {NO_START}"
