@@ -224,11 +224,6 @@ def _append(path: Path, line: bytes, limit: int) -> None:
             raise OSError(ENOSPC, "the disk is full")
 
 
-def log_files(path: Path) -> tuple[Path, Path, Path]:
-    """The log, its lock and the older file. The user of the log must be able to read and write them."""
-    return path, Path(f"{path}.lock"), Path(f"{path}.1")
-
-
 def read_log(path: Path) -> Iterator[Record | Diagnostic]:
     """Read the records in order, with a diagnostic for each bad line. Errors: InputError if there is no file."""
     older = Path(f"{path}.1")

@@ -94,10 +94,6 @@ class Store:
         if self.file is not None:
             self._run(self._check)
 
-    def run_unchecked(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work in one transaction, without checking the tables."""
-        return self._run(work)
-
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run work over one state of the tables, whatever their revision. Nothing is created, upgraded or locked."""
         return self._run(work, self._reader, create=False)
