@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from contrib.harvest import compact, relation_name
 from datalog_gate.schema import cloud, resource_types
 from datalog_gate.schema.catalogue import SHIPPED
-from datalog_gate.schema.data.harvest import compact, relation_name
 from datalog_gate.schema.declaration import Property, Relation, ResourceType
 from datalog_gate.schema.relations import ENVIRONMENT_SECTIONS, FIXED, FUNCTIONS, SECTIONS, VERSIONS
 from datalog_gate.template import dialect, environment, parameters, reader

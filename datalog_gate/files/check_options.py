@@ -165,7 +165,7 @@ CHECK_OPTIONS = (
     CheckOption("congress", "read rule files as OpenStack Congress reads them", flag=True, default=False),
     CheckOption(
         "catalogue",
-        "resource types of a plugin, or of another version of Heat as schema/data/harvest.py prints them",
+        "resource types of a plugin, or of another version of Heat as contrib/harvest.py prints them",
         "FILE",
         many=True,
         rebase=rebase_path,

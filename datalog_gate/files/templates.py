@@ -166,7 +166,7 @@ def read_before(
 def read_catalogue(*paths: str | Path) -> Catalogue:
     """Read the catalogue with the resource types of an operator's files, which replace shipped types of the same name.
 
-    A file that `schema/data/harvest.py` printed for another Heat replaces all shipped types of Heat.
+    A file that `contrib/harvest.py` printed for another Heat replaces all shipped types of Heat.
     Errors: InputError.
     """
     from datalog_gate.schema.operator_files import read_catalogue

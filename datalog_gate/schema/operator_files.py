@@ -1,6 +1,6 @@
 """Catalogue files of an operator, in the format of the shipped data.
 
-They add the resource types of a provider's plugin, or of another Heat release printed by `data/harvest.py`.
+They add the resource types of a provider's plugin, or of another Heat release printed by `contrib/harvest.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Resource types, and the relations that hold their properties.
 
-The shipped data has one type in each line (printed by `data/harvest.py`), which is parsed when its type is first used.
+The shipped data has one type in each line, which is parsed when its type is first used. `contrib/harvest.py` prints
+it.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import Property
 from datalog_gate.stack.model import Resource
 from datalog_gate.stack.translation import as_heat_reads
+from tests.sources import ROOT
 
 pytest.importorskip("heat.engine.resources", reason="openstack-heat is not installed")
 DATA = Path(resource_types.__file__).parent / "data"
@@ -23,7 +24,9 @@ MOVING = [name for name in SHIPPED.types() if (kind := SHIPPED.type(name)) and k
 
 
 def test_the_data_is_what_the_installed_heat_says() -> None:
-    run = subprocess.run([sys.executable, str(DATA / "harvest.py")], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "contrib" / "harvest.py")], capture_output=True, text=True, check=True
+    )
     assert run.stdout == (DATA / resource_types.SOURCES[0]).read_text()
 
 

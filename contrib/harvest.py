@@ -1,6 +1,6 @@
 """The tool that prints the resource types of the installed `openstack-heat`.
 
-It is not part of the package: run it with a Python that has the wheel, without a cloud, and commit the output. Each
+Run it with a Python that has the wheel, without a cloud, and commit the output. Each
 type is one line, so that `resource_types` parses only what it needs and a new Heat is a readable diff.
 """
 
@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-SHIPPED = json.loads((Path(__file__).parent / "heat-27.0.1.json").read_text("utf-8"))
+SHIPPED = json.loads((Path(__file__).parents[1] / "datalog_gate/schema/data/heat-27.0.1.json").read_text("utf-8"))
 """Attributes that give back a property where the template gives one are kept by hand in these data, from each class's
 `_resolve_attribute`: only where Heat answers from the property or the service stores what it was asked for, so not the
 protocol of a firewall rule, the fixed addresses of a port, or what is written or decoded as JSON text."""
