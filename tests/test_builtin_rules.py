@@ -195,5 +195,5 @@ def test_without_re2_a_pattern_is_refused_at_load(monkeypatch: pytest.MonkeyPatc
     assert (diagnostic.code, diagnostic.message, diagnostic.suggestion) == (
         "bad-pattern",
         "regular expressions need RE2, which is not installed",
-        "pip install datalog-gate[re2]",
+        "pip install google-re2",
     )

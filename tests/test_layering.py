@@ -130,7 +130,6 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
             "oslo_policy",
             "prompt_toolkit",
             "pygls",
-            "pygments",
             "shtab",
             "tqdm",
             "waitress",

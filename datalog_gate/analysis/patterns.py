@@ -53,7 +53,7 @@ def find_problem(pattern: object) -> tuple[str, str] | None:
     try:
         compile_search(pattern if isinstance(pattern, str) else "")
     except ImportError:
-        return "regular expressions need RE2, which is not installed", "pip install datalog-gate[re2]"
+        return "regular expressions need RE2, which is not installed", "pip install google-re2"
     except ValueError as error:
         return str(error), "https://github.com/google/re2/wiki/Syntax has the syntax"
     return None
