@@ -108,6 +108,25 @@ Resources: {net: {Type: OS::Neutron::Net, external_id: x, "": y, Properties: {na
     assert (net.external, net.deletion_policy, net.written(("external_id",), frozenset())) == (False, None, {})
 
 
+def test_an_output_that_refers_to_what_is_not_built_has_no_value() -> None:
+    text = "conditions: {never: false}\nresources: {a: {type: A, condition: never}}\noutputs: {o: {value: {get_resource: a}}}\n"
+    assert read(text).outputs == {"o": None}
+
+
+def test_a_resource_requires_another_for_its_first_reason() -> None:
+    values = "[{get_resource: a}, {get_attr: [a, x]}, {get_attr: [{get_resource: a}, x]}]"
+    _, other = read(f"resources: {{a: {{type: A}}, b: {{type: A, properties: {{x: {values}}}}}}}\n").resources
+    assert other.requires == {"a": "reference"}
+
+
+def test_a_name_that_is_not_known_yet_refers_to_nothing() -> None:
+    text = (
+        "parameters: {p: {type: string}}\nresources: {b: {type: A, properties: {x: {get_resource: {get_param: p}}}}}\n"
+    )
+    [resource] = read(text).resources
+    assert isinstance(resource.properties["x"], Unknown)
+
+
 def test_what_exists_already_requires_nothing() -> None:
     text = "resources: {a: {type: A}, b: {type: A, external_id: x, properties: {p: {get_resource: a}}}}\n"
     assert [resource.requires for resource in read(text).resources] == [{}, {}]
@@ -154,6 +173,8 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("resources: {a: {type: A, depends_on: b}, b: {type: A, depends_on: [a]}}\n", ("bad-reference", 2, "resources depend on each other: a -> b -> a", None)),
         ("conditions: {a: {not: b}, b: {not: a}}\n", ("bad-reference", 2, "the condition `a` depends on itself", None)),
         ("conditions: {never: false}\nresources: {a: {type: A, condition: never}, b: {type: A, properties: {x: {get_resource: a}}}}\n", ("bad-reference", 3, "the condition of the resource `a` is false", None)),
+        ("conditions: {never: false}\nresources: {a: {type: A, condition: never}}\noutputs: {o: {value: {get_attr: [a, x]}}}\n", ("bad-reference", 4, "the condition of the resource `a` is false", None)),
+        ("resources: {a: {type: A}, b: {type: A, properties: {x: {get_resource: [a]}}}}\n", ("bad-reference", 2, "there is no resource `['a']`", None)),
         ("outputs: {o: 1}\n", ("bad-template", 2, "the output `o` needs a `value`", None)),
         ("parameters: {p: {type: text}}\n", ("bad-template", 2, "the type of parameter `p` is not one of string, number, comma_delimited_list, json, boolean", None)),
         ("parameters: {p: {type: string, defualt: x}}\n", ("bad-template", 2, "the definition of parameter `p` has no key `defualt`", "did you mean `default`?")),
