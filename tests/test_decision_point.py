@@ -431,36 +431,6 @@ def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(make_point:
     }  # fmt: skip
 
 
-def test_secrets_too_short_to_look_for_are_masked_by_name(make_point: PointFactory) -> None:
-    body = template("small", parameters={"pin": {"type": "string", "hidden": True, "default": "12"}})
-    point = make_point()
-    point.judge(
-        make_operation(StackDefinition(body, "parameter_defaults: {pin: '34'}", {"pin": "12"}, {"a": "port 12"}))
-    )
-    [record] = records(point)
-    masked = {"type": "string", "hidden": True, "default": "******"}
-    assert record["inputs"]["definition"] == {
-        "template": {**body, "parameters": {"pin": masked}},
-        "environment": '{"parameter_defaults": {"pin": "******"}}',
-        "parameters": {"pin": "******"},
-        "files": {"a": "port 12"},
-        "environment_files": [],
-        "masked": [],
-    }
-
-
-def test_secrets_in_environment_files_are_masked_too(make_point: PointFactory) -> None:
-    body = template("small", parameters={"pin": {"type": "string", "hidden": True}})
-    files = {"env": "parameters: {pin: '34'}", "other": "parameters: {pin: '34'}"}
-    point = make_point()
-    point.judge(make_operation(StackDefinition(body, files=files, environment_files=("env",))))
-    [record] = records(point)
-    assert record["inputs"]["definition"]["files"] == {
-        "env": '{"parameters": {"pin": "******"}}',
-        "other": '{"parameters": {"pin": "******"}}',
-    }
-
-
 def test_the_record_after_a_full_disk_has_the_number_of_lost_ones(
     make_point: PointFactory, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:

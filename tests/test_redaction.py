@@ -81,3 +81,19 @@ def test_what_holds_no_secret_is_logged_as_it_is_written() -> None:
     assert redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)]) == (
         definition.to_json() | {"environment": {"parameters": {"pw": "******"}}}, ["pw"],
     )  # fmt: skip
+
+
+def test_secrets_too_short_to_look_for_are_masked_by_name() -> None:
+    text = "parameter_defaults: {pw: '34'}"
+    definition = StackDefinition(
+        declared(HIDDEN | {"default": "12"}), text, {"pw": "12"}, {"a": "port 12", "e": text}, ("e",)
+    )
+    masked = '{"parameter_defaults": {"pw": "******"}}'
+    assert redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)])[0] == {
+        "template": declared(HIDDEN | {"default": "******"}),
+        "environment": masked,
+        "parameters": {"pw": "******"},
+        "files": {"a": "port 12", "e": masked},
+        "environment_files": ["e"],
+        "masked": [],
+    }
