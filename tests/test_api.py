@@ -76,20 +76,6 @@ def test_loaded_rules_show_their_policies_program_texts_and_warnings(tmp_path: P
     assert [(warning.code, warning.span and warning.span.line) for warning in rules.warnings] == [("unknown-value", 2)]
 
 
-def test_invalid_rules_carry_all_diagnostics(tmp_path: Path) -> None:
-    (tmp_path / "a.dl").write_text('@deny("a", "bad")\np(s) :- os:nova:servr(_id=s).\n')
-    (tmp_path / "b.dl").write_text("q(x) :- \n")
-    with pytest.raises(dg.RulesError) as error:
-        dg.load_rules(tmp_path)
-    assert [
-        (diagnostic.code, diagnostic.span and diagnostic.span.file, diagnostic.suggestion)
-        for diagnostic in error.value.diagnostics
-    ] == [
-        ("undefined-relation", str(tmp_path / "a.dl"), "did you mean os:nova:server?"),
-        ("syntax", str(tmp_path / "b.dl"), None),
-    ]
-
-
 def test_a_linked_folder_of_rules_is_reported(tmp_path: Path) -> None:
     rules, other = tmp_path / "rules", tmp_path / "other"
     rules.mkdir()

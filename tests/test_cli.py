@@ -229,22 +229,6 @@ def test_errors_of_all_templates_are_reported_before_they_are_judged(capsys: pyt
     ])  # fmt: skip
 
 
-def test_everything_wrong_with_rules_is_reported_with_excerpt_and_suggestion(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    run("check ok.yaml --rules bad.dl")
-    assert capsys.readouterr() == ("", """\
-bad.dl:2:31: error[unknown-column] os:nova:server has no column flavour
-  2 | p(s) :- os:nova:server(_id=s, flavour="x"), q(t).
-    |                               ^^^^^^^^^^^
-  help  did you mean flavor?
-bad.dl:2:45: error[undefined-relation] there is no relation q
-  2 | p(s) :- os:nova:server(_id=s, flavour="x"), q(t).
-    |                                             ^
-  help  declare it: `relation q(...).`
-""")  # fmt: skip
-
-
 def test_a_rule_file_that_can_not_be_read_hides_no_error_of_another(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.dl").write_bytes(b"\xff")
     Path("b.dl").write_text("p(x) :- q(x)).\n")
@@ -267,19 +251,6 @@ def test_rules_that_read_a_cloud_without_an_inventory_are_warned_of(capsys: pyte
         "  help  give --inventory FILE.jsonl\n"
         "warning[unfilled] the rules read cinder:volumes, but i.jsonl has no rows of it\n"
         "  help  collect them again, unless the cloud has none\n"
-    )
-
-
-def test_the_warning_of_an_all_null_column_has_its_place(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("c.dl").write_text('@deny("c", "m")\np(s) :- nova:servers(id=s, zone="z1").\n')
-    Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')
-    assert run("check ok.yaml --rules c.dl --inventory i.jsonl") == 0
-    assert capsys.readouterr().err == (
-        "c.dl:2:9: warning[unfilled] nova:servers.zone is null in every row of the inventory: "
-        "no condition on it holds\n"
-        '  2 | p(s) :- nova:servers(id=s, zone="z1").\n'
-        "    |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-        '  help  give it a default, `zone ?? "none"`, or collect it\n'
     )
 
 
@@ -388,15 +359,6 @@ def test_a_query_gives_sorted_rows_or_says_why_not(
         assert [json.loads(printed.out)["diagnostics"][0]["code"], printed.err] == [err, ""]
     else:
         assert (printed.out, f"[{err}]" in printed.err or printed.err == err) == (out, True)
-
-
-def test_a_query_with_a_misspelt_relation_suggests_one(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("m.dl").write_text("offered(1).\n")
-    assert main(["query", "ofered(x)", "--rules", "m.dl"]) == 0
-    assert capsys.readouterr().err == (
-        "<query>:1:1: warning[undefined-relation] nothing defines ofered: it is empty\n"
-        "  1 | ofered(x)\n    | ^^^^^^\n  help  did you mean offered?\n"
-    )
 
 
 def test_a_query_as_text_is_a_row_a_line(capsys: pytest.CaptureFixture[str]) -> None:

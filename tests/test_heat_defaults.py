@@ -62,11 +62,6 @@ def test_replay_takes_the_defaults_of_a_heat_conf(folder: Path, capsys: pytest.C
     assert run(capsys, "replay", "log.jsonl", "--rules", "m.dl")[0] == 1
 
 
-def test_a_heat_conf_that_can_not_be_read_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "check", "web.yaml", "--rules", "m.dl", "--heat-conf", "absent.conf")
-    assert (code, out, "absent.conf can't be read" in err) == (3, "", True)
-
-
 def test_every_type_with_such_a_default_is_known() -> None:
     stock = set(HEAT_DEFAULTS.values())
     having = [

@@ -59,6 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"explain a --log {LONG}", 3, f"{LONG} can't be read: {NAME}"),
         (f"waive {LONG} 1 --owner o --reason r --expires 2027-01-01 --log nowhere.yaml", 3,
          "nowhere.yaml can't be read: No such file or directory"),
+        ("check web.yaml --rules rules --heat-conf rules", 3, "rules can't be read: Is a directory"),
         ("services list --heat-conf rules", 3, "rules can't be read: Is a directory"),
         ("services list --heat-conf latin.conf", 3,
          "latin.conf can't be read: 'utf-8' codec can't decode byte 0xff in position 4: invalid start byte"),
