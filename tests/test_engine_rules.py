@@ -198,12 +198,6 @@ def test_an_error_spreads_through_recursion() -> None:
     )
 
 
-def test_a_row_that_another_rule_derives_is_not_in_error() -> None:
-    checked = program(stratum(*FAILING.rules, rule("p", (X,), edge(X, None), line=3)))
-    model = native.evaluate(checked, {"node": [("a",)], "edge": [("a", 1)]})
-    assert (set(model.rows("p")), model.errors) == ({("a",)}, ())
-
-
 @pytest.mark.parametrize("length", [17, 18, 19, 40, pytest.param(990, marks=pytest.mark.slow)])
 def test_a_body_longer_than_loops_can_be_nested_gives_its_rows(length: int) -> None:
     at = [ir.Var(f"x{number}") for number in range(length + 1)]

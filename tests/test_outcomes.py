@@ -16,7 +16,6 @@ from datalog_gate.plugins.plugin_errors import UnavailableError
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.services.outcomes import TRIES, Outcomes, Pending, tell
 from datalog_gate.services.reconcile import ReconcileResult
 from tests.scripted_cloud import Cloud, without_keystone
@@ -190,12 +189,6 @@ def test_attempts_of_killed_processes_count(tmp_path: Path) -> None:
         [ReconcileResult("d1", ID, "failed", why)],
         (),
     )
-
-
-def test_a_file_that_is_not_a_journal_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "journal").write_text("no database" * 99)
-    with pytest.raises(JournalError, match="journal: file is not a database"):
-        Outcomes(str(tmp_path / "journal"))
 
 
 @pytest.fixture
