@@ -187,7 +187,7 @@ class Run:
         if code is None:
             row.problems.append(f"not over after {check.minutes:g} minutes")
         if check.tests and failed:
-            self.diagnose(row, failed, tox, end)
+            self.try_alone(row, failed, tox, end)
         elif code and check.tests:
             row.problems.append(f"tox exits with {code}")
         elif code:
@@ -217,7 +217,7 @@ class Run:
         arguments = [*check.arguments, f"--junitxml={report}", "-o", "junit_family=xunit1"]
         return execute([*command, "--", *arguments], check, tox, self.log(check), end), read_report(report)
 
-    def diagnose(self, row: Row, failed: Sequence[str], tox: Path, end: float) -> None:
+    def try_alone(self, row: Row, failed: Sequence[str], tox: Path, end: float) -> None:
         """Run the tests that failed by themselves, as many as may be retried, and say how often each fails."""
         row.problems += [f"{test} fails" for test in failed[MOST_RETRIED:]]
         for test in failed[:MOST_RETRIED]:
@@ -228,7 +228,7 @@ class Run:
                 log = self.folder / "alone.log"
                 codes.append(execute(command, row.check, tox, log, max(end, time.monotonic() + 120)))
             alone = f"{test} fails {sum(code != 0 for code in codes)} of {len(codes)} times alone"
-            if row.check.servers and not any(codes) and None not in codes:
+            if row.check.servers and codes == [0] * ALONE:
                 row.retried.append(test)
             else:
                 row.problems.append(alone)

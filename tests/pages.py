@@ -220,13 +220,12 @@ EXAMPLES = (
 
 
 def assert_written(path: Path, text: str) -> None:
-    """Assert that the file, a page or golden answer, holds this text. ``REGENERATE=1 tox -e py,slow`` writes all
-    anew."""
+    """Assert that the file, a page or golden answer, holds this text. With REGENERATE=1 the test writes it anew."""
     if os.environ.get("REGENERATE"):
         path.write_text(text, "utf-8")
     written = path.read_text("utf-8")
     difference = "\n".join(unified_diff(written.splitlines(), text.splitlines(), path.name, "now", lineterm="", n=0))
-    assert written == text, f"REGENERATE=1 tox -e py,slow writes it anew\n{difference}"
+    assert written == text, f"REGENERATE=1 writes it anew\n{difference}"
 
 
 def answer(table: Table, literal: str, row: Row) -> str:

@@ -35,7 +35,7 @@ class Approving(Approval):
                 if "awaiting" not in error.reason:
                     raise
                 with suppress(ApprovalError):  # another one was faster
-                    self._file.say(error.reason.rpartition(" ")[2], "approved", "ann", "", self._clock())
+                    self._approvals.say(error.reason.rpartition(" ")[2], "approved", "ann", "", self._clock())
 
 
 class TestApproval(Conformance):

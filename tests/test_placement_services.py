@@ -69,7 +69,7 @@ def test_authorities_are_those_of_a_file_or_of_the_system(tmp_path: Path) -> Non
         assert Placement({"endpoint": LOCAL, **settings})._api.adapter.session.verify == verify
 
 
-NO_FILE = "the service needs a file for its claims"
+NO_FILE = "the service needs a store for its claims: a URL, or the path of a file"
 NO_PREFIX = "prefix must begin with CUSTOM_, and contain only capitals, digits and _"
 
 

@@ -80,20 +80,20 @@ class Approval(Service):
         self._valid_seconds = _read_positive("days", values["days"]) * 86400
         self._wait_seconds = _read_positive("wait_seconds", values["wait_seconds"])
         self._wait_number = int(_read_positive("wait_number", values["wait_number"]))
-        self._file, self._clock = Approvals(check_store(store)), clock
+        self._approvals, self._clock = Approvals(check_store(store)), clock
         self._webhook = read_webhook(values)
 
     def facts(self, request: Request) -> None:
         """Refuse grants that a person refused. Only `reserve` asks for approval."""
         self._mode(request)
-        approval = self._file.find(request, self._clock())
+        approval = self._approvals.find(request, self._clock())
         if approval and approval.state == "refused":
             raise RefusedError(f"{approval.name} was {approval.answer}")
 
     def waits(self, request: Request) -> str:
         if self._mode(request) != "wait":
             return ""
-        allowed, approval = self._file.wait(
+        allowed, approval = self._approvals.wait(
             request, self._clock(), self._valid_seconds, wait_seconds=self._wait_seconds, number=self._wait_number
         )
         self._tell(approval)
@@ -101,7 +101,7 @@ class Approval(Service):
 
     def reserve(self, request: Request) -> Decision:
         self._mode(request)
-        held, approval = self._file.use(request, self._clock(), self._valid_seconds)
+        held, approval = self._approvals.use(request, self._clock(), self._valid_seconds)
         self._tell(approval)
         if approval is None:
             raise RefusedError("this was released before")
@@ -113,10 +113,10 @@ class Approval(Service):
         raise RefusedError(self._awaiting(approval))
 
     def release(self, held: Held) -> None:
-        self._file.release(held.key)
+        self._approvals.release(held.key)
 
     def status(self, held: Held) -> Status:
-        return "held" if self._file.holds(held.key) else "absent"
+        return "held" if self._approvals.holds(held.key) else "absent"
 
     def _mode(self, request: Request) -> str:
         """Whether the grant stops or waits. Errors: RefusedError for wrong options."""

@@ -76,7 +76,7 @@ class Claims:
 
     def __init__(self, store: str, placement: Placement, call_seconds: float = 10.0) -> None:
         if not store:
-            raise ValueError("the service needs a file for its claims")
+            raise ValueError("the service needs a store for its claims: a URL, or the path of a file")
         self.lease, self.patience = LEASE * call_seconds, PATIENCE * call_seconds
         self.placement, self.store = placement, Store(store, UnavailableError, self.patience)
         self.store.create()
@@ -182,14 +182,14 @@ class PlacementService(Service):
 class Account:
     """The claims of one consumer. Changing them requires the lease."""
 
-    def __init__(self, file: Claims, consumer: str, project: str) -> None:
-        self._file, self.consumer, self._project = file, consumer, project
-        self._lease = Lease(file.store, f"consumer {consumer}", file.lease)
+    def __init__(self, claims: Claims, consumer: str, project: str) -> None:
+        self._claims, self.consumer, self._project = claims, consumer, project
+        self._lease = Lease(claims.store, f"consumer {consumer}", claims.lease)
 
     @contextmanager
     def locked(self) -> Iterator[Account]:
         """Hold the lease. It expires by itself if the process dies."""
-        end = time.monotonic() + self._file.patience
+        end = time.monotonic() + self._claims.patience
         while self._lease.take():
             if time.monotonic() > end:
                 raise UnavailableError("other grants of this stack have not finished yet")
@@ -203,15 +203,15 @@ class Account:
     @property
     def claims(self) -> list[PlacementClaim]:
         """The claims that are neither dying nor dead."""
-        return [claim for claim in self._file.select(consumer=self.consumer) if claim.state not in GONE]
+        return [claim for claim in self._claims.select(consumer=self.consumer) if claim.state not in GONE]
 
     def write(self, keys: Iterable[str], claims: Iterable[PlacementClaim]) -> None:
         """As `Claims.write`. Errors: also UnavailableError if the lease has expired."""
-        self._file.write(list(keys), list(claims), self._lease)
+        self._claims.write(list(keys), list(claims), self._lease)
 
     def decided(self, key: str, mend: bool = True) -> Decision | None:
         """The decision of a held claim. An interrupted claim is completed. Errors: RefusedError for a dead key."""
-        claim = next(iter(self._file.select(key=key)), None)
+        claim = next(iter(self._claims.select(key=key)), None)
         if claim is None:
             return None
         if claim.state in GONE:
@@ -226,7 +226,7 @@ class Account:
 
     def free(self, providers: Iterable[Provider], replaced: Iterable[str]) -> Amounts:
         """The capacity for new claims in the lines `replaced`. Allocations of these lines count as free."""
-        held, _ = self._file.placement.allocation(self.consumer)
+        held, _ = self._claims.placement.allocation(self.consumer)
         lines = set(replaced)
         kept = needs(claim for claim in self.claims if claim.line not in lines)
         free: Amounts = Counter()
@@ -268,10 +268,10 @@ class Account:
 
     def _settle(self) -> None:
         """Make Placement match the needs of the claims. Errors: FullError: then nothing has changed."""
-        placement, why = self._file.placement, ""
+        placement, why = self._claims.placement, ""
         for attempt in range(ATTEMPTS):
             allocated, generation = placement.allocation(self.consumer)
-            claims = self._file.select(consumer=self.consumer)
+            claims = self._claims.select(consumer=self.consumer)
             needed = needs(claim for claim in claims if claim.state not in GONE)
             try:
                 if needed != allocated:
