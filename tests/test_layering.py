@@ -177,6 +177,7 @@ def modules() -> Iterator[tuple[str, Path]]:
         yield parts[0].removesuffix(".py"), path
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """The rooms that each room imports."""
     graph: dict[str, set[str]] = {room: set() for rooms in LAYERS for room in rooms}
