@@ -19,14 +19,11 @@ from datalog_gate.base.diagnostics import CODES
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.doors.cli.main import main
 from tests.commands import write_files
-from tests.mistakes import CHECK, POLICY, TEMPLATE, Mistake
-from tests.mistakes_in_files import IN_FILES
-from tests.mistakes_in_rules import IN_RULES, MEANT
+from tests.mistakes import CHECK, MEANT, MISTAKES, POLICY, TEMPLATE, Mistake
 from tests.pages import DOCS, assert_written
 
 GOLDEN = DOCS.parent / "tests" / "golden" / "mistakes.md"
 PART = re.compile(r"(?s)(<!-- generated: mistakes -->\n).*?(<!-- end -->)")
-MISTAKES = IN_RULES | IN_FILES
 SAID = re.compile(r"^(?:.*?: )?((?:error|warning|note)\[[^]]+\] .*|  help  .*)$")
 
 
