@@ -165,9 +165,6 @@ FAULTS: dict[str, dict[str, Change]] = {
         "`context` stands before `authtoken`": replaced(
             "api-paste.ini", "authtoken context datalog_gate apiv1app", "context authtoken datalog_gate apiv1app"
         ),
-        "The filter stands after the application": replaced(
-            "api-paste.ini", "context datalog_gate apiv1app", "context apiv1app datalog_gate"
-        ),
         "The filter has a wrong egg name": replaced("api-paste.ini", "egg:datalog_gate#", "egg:datalog_gates#"),
         "api-paste.ini is missing": removed("api-paste.ini"),
     },

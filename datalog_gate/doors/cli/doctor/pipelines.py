@@ -32,17 +32,13 @@ AUTHTOKEN = "keystonemiddleware.auth_token:filter_factory"
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A pipeline that leads to one of Heat's APIs."""
+    """A pipeline that heat.conf chooses and that leads to one of Heat's APIs."""
 
     api: Api
     name: str
     """Its section and key, as shown in messages."""
     filters: Sequence[str]
     app: str
-    after: Sequence[str]
-    """The part after the application."""
-    used: bool
-    """Whether heat.conf chooses it."""
     place: Span
 
 
@@ -51,7 +47,7 @@ def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) ->
     contexts."""
     pipelines = _find_pipelines(paste, flavor)
     for api in ("api", "cfn") if cfn else ("api",):
-        used = any(pipeline.used for pipeline in pipelines if pipeline.api == api)
+        used = any(pipeline.api == api for pipeline in pipelines)
         if not used and (api == "api" or any(name.partition(":")[2] == SERVICES[api] for name in paste.sections)):
             message = f"{SERVICES[api]} has no pipeline of the flavor {flavor or 'default'}"
             fix = f"write `{flavor or 'default'} = ... {DOORS[api]} APPLICATION` under [{COMPOSITES[api]}]{NO_CFN[api]}"
@@ -66,7 +62,7 @@ def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) ->
 
 def find_door_options(paste: IniFile, flavor: str) -> dict[str, dict[str, str]]:
     """Find the options in the sections of the doors in use, by section."""
-    used = {name for pipeline in _find_pipelines(paste, flavor) if pipeline.used for name in pipeline.filters}
+    used = {name for pipeline in _find_pipelines(paste, flavor) for name in pipeline.filters}
     return {
         f"filter:{name}": {
             key: value
@@ -79,28 +75,26 @@ def find_door_options(paste: IniFile, flavor: str) -> dict[str, dict[str, str]]:
 
 
 def _find_pipelines(paste: IniFile, flavor: str) -> list[Pipeline]:
-    """All pipelines to Heat's APIs: flavors of composites, plain pipelines, and directly mounted applications."""
+    """The used pipelines to Heat's APIs: flavors of composites, plain pipelines, and directly mounted applications."""
     pipelines: list[Pipeline] = []
     for section, options in paste.sections.items():
         kind, _, name = section.partition(":")
-        keys: list[tuple[str, str, bool]] = []  # option, label, used
-        if kind == "pipeline":
-            keys = [("pipeline", "", name in _started(paste, flavor) or not name.startswith("heat-api"))]
+        keys: list[str] = []
+        if kind == "pipeline" and (name in _started(paste, flavor) or not name.startswith("heat-api")):
+            keys = ["pipeline"]
         elif kind in ("composite", "composit") and options.get("paste.composite_factory") == PIPELINE_FACTORY:
-            keys = [(key, f" {key}", key == (flavor or "default")) for key in options if "." not in key]
+            keys = [flavor or "default"]
         elif kind in ("composite", "composit"):
-            keys = [(key, f" {key}", True) for key in options if key.startswith("/") or "://" in key]
-        for key, label, used in keys:
+            keys = [key for key in options if key.startswith("/") or "://" in key]
+        for key in keys:
             names = options.get(key, "").split()
             for position, app in enumerate(names):
                 if api := _api(paste, app):
                     pipeline = Pipeline(
                         api=api,
-                        name=f"[{section}]{label}",
+                        name=f"[{section}]" if kind == "pipeline" else f"[{section}] {key}",
                         filters=names[:position],
                         app=app,
-                        after=names[position + 1 :],
-                        used=used,
                         place=paste.place(section, key),
                     )
                     pipelines.append(pipeline)
@@ -118,13 +112,7 @@ def _started(paste: IniFile, flavor: str) -> set[str]:
 
 def _check_pipeline(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Iterator[CheckResult]:
     findings = list(_pipeline_findings(pipeline, paste, unverified))
-    if not pipeline.used:
-        state = "has no effective door" if findings else "has its door"
-        yield CheckResult("note", "door", f"{pipeline.name}, which is not in use, {state}", pipeline.place)
-    elif findings:
-        yield from findings
-    else:
-        yield CheckResult("ok", "door", f"{pipeline.name} has its door", pipeline.place)
+    yield from findings or [CheckResult("ok", "door", f"{pipeline.name} has its door", pipeline.place)]
 
 
 def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Iterator[CheckResult]:
@@ -137,11 +125,6 @@ def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> 
     fix = f"write `{' '.join([*others, door or DOORS[api], pipeline.app])}` there"
     if not pipeline.filters:
         fix = "map it to a pipeline with a door, or remove it"
-    if pipeline.after:
-        names = ", ".join(pipeline.after)
-        message = f"{names} is after the application {pipeline.app} in {pipeline.name}: {SERVICES[api]} does not start"
-        yield CheckResult("finding", "door", message, place, fix)
-        return
     wrong_doors = list(_wrong_doors(pipeline, factories, paste, fix))
     yield from wrong_doors
     positions = [position for position, factory in enumerate(factories) if FACTORIES.get(factory) == api]
