@@ -171,8 +171,8 @@ class LiveStack:
     def definition(self, template: Any) -> StackDefinition:
         """The definition of the whole tree, with this template of Heat for the stack itself.
 
-        A nested stack that Heat has already converged to its parent's current template is read as Heat holds it. Others
-        are read from the parent's template, and judged again when Heat begins them.
+        A nested stack that Heat has already begun to converge to its parent's current template, or will not, is read as
+        Heat holds it. Others are read from the parent's template, and judged again when Heat begins them.
         """
         adopted = read_adopted(self.stack.adopt_stack_data, self.path)
         if not (self.owners or self.stack.convergence):
@@ -196,17 +196,20 @@ class LiveStack:
         for resource in Row.get_all_by_stack(self._context, owner.id).values():
             if resource.physical_resource_id:
                 self._built[resource.physical_resource_id] = f"{path}/{resource.name}"
+        begun = [
+            resource
+            for resource in Row.get_all_active_by_stack(self._context, owner.id).values()
+            if resource.status == "IN_PROGRESS" and not resource.physical_resource_id
+        ]
         held: dict[str, HeldStack] = {}
         for row in StackRow.get_all_by_owner_id(self._context, owner.id):
             name = row.parent_resource_name
             resources = Row.get_all_by_physical_resource_id(self._context, row.id)  # several if one is being replaced
+            resources = resources or [resource for resource in begun if resource.name == name]
             if not name or name == without or not resources:
                 continue
-            if owner.convergence:
-                is_current = resources[0].current_template_id == template_id
-            else:
-                is_current = _is_up_to_date(row, owner)
-            if is_current:
+            is_current = owner.convergence and resources[0].current_template_id == template_id
+            if is_current or (owner is not self.stack and _is_up_to_date(row, owner)):
                 below = f"{path}/{name}"
                 own_template = self._load(row)
                 held[below] = self._hold(owner.id, name, row.name, own_template)
@@ -235,7 +238,7 @@ class LiveStack:
 
 
 def _is_up_to_date(row: Any, owner: Any) -> bool:
-    """Whether the legacy engine has already updated a nested stack to its owner's template, or will not change it."""
+    """Whether Heat has already begun to update a nested stack to its owner's template, or will not change it."""
     if owner.status != "IN_PROGRESS":
         return True
     began, owner_began = (stack.updated_at or stack.created_at for stack in (row, owner))

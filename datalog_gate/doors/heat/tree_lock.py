@@ -32,8 +32,8 @@ PAUSE = 0.02
 def hold_tree(stack: Any, template: Any, action: str) -> Iterator[None]:
     """Hold Heat's lock on the root of the stack, which convergence does not need to build, across all engines.
 
-    What another operation began, and a new root, needs no lock. Other errors of the lock stop nothing. Errors:
-    ActionInProgress if Heat keeps the lock, as for a snapshot. A rollback waits instead, since nobody would repeat it.
+    A new root needs no lock. Other errors of the lock stop nothing. Errors: ActionInProgress if Heat keeps the lock, as
+    for a snapshot. A rollback, and what an operation on the owner began, waits instead: nobody would repeat it.
     """
     release = None
     try:
@@ -55,13 +55,12 @@ def _acquire(stack: Any, template: Any, action: str) -> tuple[str, str] | None:
     root = live.owners[0] if live.owners else stack
     if not root.convergence or (root is stack and action in ("CREATE", "ADOPT")):
         return None
-    if action != "ROLLBACK" and live.is_begun_by_owner() and comes_from_heat(stack, template, action.lower()):
-        return None
+    waits = action == "ROLLBACK" or (live.is_begun_by_owner() and comes_from_heat(stack, template, action.lower()))
     holder, began = f"{PREFIX}{uuid4().hex[:20]}", time.monotonic()
     while other := StackLock.create(stack.context, root.id, holder):
         if time.monotonic() - began > PATIENCE:
             if not other.startswith(PREFIX) and engine_alive(stack.context, other):
-                if action != "ROLLBACK":
+                if not waits:
                     raise ActionInProgress(stack_name=root.name, action=root.action)
             elif StackLock.steal(stack.context, root.id, other, holder) is None:
                 break

@@ -130,6 +130,23 @@ def test_a_signal_does_not_scale_past_a_limit(engine: Heat) -> None:
     assert engine.lengths(name) == [30, 30, 30]
 
 
+def test_two_groups_that_begin_at_once_are_judged_with_each_other(engine: Heat) -> None:
+    def groups(count: Any, **more: Any) -> dict[str, Any]:
+        properties = {"count": count, "resource_def": string(20)}
+        group = {"type": "OS::Heat::ResourceGroup", "properties": properties}
+        return template(a=group, b=group, **more)
+
+    three = {"length": 1, "character_classes": [], "character_sequences": [{"sequence": "3"}]}
+    body = groups({"get_attr": ["late", "value"]}, late={"type": KIND, "properties": three})
+    name, _ = engine.create(body)
+    for ends in ("CREATE_FAILED", "UPDATE_FAILED"):
+        status, reason = engine.outcome(name)
+        assert (status, f"{TOTAL}121 characters" in reason) == (ends, True), reason
+        assert sum(engine.lengths(name)) <= 100
+        name = engine.created(groups(1))
+        engine.on(name, "PUT", template=body)
+
+
 def test_a_nested_stack_that_is_updated_itself_is_judged_within_its_tree(engine: Heat) -> None:
     body: dict[str, Any] = {
         "template": template(a=string(30), b=string(30), n={"type": "n.yaml"}),

@@ -102,3 +102,18 @@ def test_what_is_left_over_does_not_stop_an_update_that_takes_strings_away(heat:
     assert heat.updated(name, five("b", fail=True))[0] == "UPDATE_FAILED"
     assert heat.updated(name, five("b", number=2))[0] == "UPDATE_COMPLETE"
     assert alive(heat, name) == 2
+
+
+def test_a_nested_stack_that_a_failed_update_did_not_reach_counts_as_it_is(heat: Heat) -> None:
+    def body(first: int, **more: Any) -> dict[str, Any]:
+        files = {f"{number}.yaml": json.dumps(five("a", number)) for number in (first, 2)}
+        nested = {"a": {"type": f"{first}.yaml", "depends_on": list(more)}, "b": {"type": "2.yaml"}}
+        return {"template": template(**nested, **more), "files": files}
+
+    name = heat.created(**body(3))
+    fails = {"type": "OS::Heat::TestResource", "properties": {"fail": True}}
+    assert heat.updated(name, **body(1, fails=fails))[0] == "UPDATE_FAILED"
+    [inner] = [stack for stack in heat.list_stacks() if stack["stack_name"].startswith(f"{name}-b-")]
+    heat.ask("PUT", f"stacks/{inner['stack_name']}/{inner['id']}", template=five("a", 4))
+    heat.ended(inner["stack_name"])
+    assert heat.lengths(name) == [8] * 5
