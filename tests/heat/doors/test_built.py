@@ -17,7 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -32,6 +32,7 @@ from tests.heat.doors.rig import RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import template
 from tests.heat.test_generated import ANY, PARAMETERS, VALUES_OF_TYPE, fitted, truths
 
+T = TypeVar("T")
 LIVES = int(os.environ.get("DATALOG_GATE_BUILT", "16"))
 SEED = int(os.environ.get("DATALOG_GATE_SEED", "1"))
 SHARD, TOGETHER = 240, 8
@@ -297,15 +298,15 @@ def _alike(judged: Any, built: Any, ids: Mapping[str, str]) -> bool:
     return bool(judged == built or str(judged) == str(built))
 
 
-def lives(number: int, first_seed: int) -> list[Life]:
-    """Generate so many lives."""
-    generated: list[Life] = []
+def generate(strategy: st.SearchStrategy[T], number: int, first_seed: int) -> list[T]:
+    """Generate so many examples of what is tried on one Heat."""
+    generated: list[T] = []
 
     @seed(first_seed)
     @settings(max_examples=number, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(LIFE)
-    def collect(life: Life) -> None:
-        generated.append(life)
+    @given(strategy)
+    def collect(example: T) -> None:
+        generated.append(example)
 
     collect()
     return generated
@@ -320,7 +321,7 @@ def test_what_heat_built_was_judged(
     (tmp_path / "rules" / "built.dl").write_text(RULES)
     options = {"decision_log": str(tmp_path / "decisions.jsonl"), "decision_log_bytes": "4000000000"}
     folders = f"{RESOURCES},{RESOURCES.parent / 'engine'}"
-    generated = lives(min(LIVES - shard * SHARD, SHARD), SEED + shard)
+    generated = generate(LIFE, min(LIVES - shard * SHARD, SHARD), SEED + shard)
     counts: Counter[str] = Counter(lives=len(generated))
     bodies: dict[str, Life] = {}
     with running(
