@@ -1,4 +1,4 @@
-"""Mistakes of new authors of rules, and what only looks like one, which tests/test_mistakes.py tries."""
+"""Mistakes of new authors, and texts that only look like one."""
 
 from __future__ import annotations
 
