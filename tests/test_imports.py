@@ -70,6 +70,7 @@ def folder(tmp_path: Path) -> Path:
     return write_files(tmp_path, FILES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code", "names"),
     [
@@ -102,12 +103,14 @@ def test_an_explanation_of_a_template_in_json_imports_nothing(folder: Path) -> N
     assert run_program(RUN, str(folder), json.dumps([command])) == [0, []]
 
 
+@pytest.mark.slow
 def test_policy_tests_import_what_a_check_does_beside_pytest(folder: Path) -> None:
     command = ["test", "rules", "--", "--disable-plugin-autoload", "-p", "datalog_gate"]
     answer = run_program(f"import pytest, pygments\n{RUN}", str(folder), json.dumps([command]))
     assert answer == [0, ["yaml"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "status", "names"),
     [
@@ -121,6 +124,7 @@ def test_the_filters_import_what_heats_apis_have_not(
     assert run_program(JUDGE, str(folder), json.dumps(options), "web.yaml") == [status, status, names]
 
 
+@pytest.mark.slow
 def test_the_filters_import_nothing_but_sqlalchemy_for_a_store(folder: Path) -> None:
     options = {"rules": "grant.dl", "services": "approval", "store": f"sqlite:///{folder}/store"}
     answer = run_program(f"import sqlalchemy\n{JUDGE}", str(folder), json.dumps(options), "grant.yaml")

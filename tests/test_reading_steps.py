@@ -82,6 +82,7 @@ def test_what_is_resolved_or_parsed_once_is_read(door: Client, content: dict[str
     assert door.ask("POST", "/v1/p/stacks", {"stack_name": "web", **content}) == (201, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("content", "message"), REFUSED.values(), ids=REFUSED)
 def test_too_much_work_is_refused(door: Client, content: dict[str, Any], message: str) -> None:
     assert door.ask("POST", "/v1/p/stacks", {"stack_name": "web", **content}) == (400, READING + message)

@@ -201,6 +201,7 @@ def filled() -> Iterator[ScanStore]:
         yield fill(ScanStore(opened), ENTRIES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_rules_find_the_same_in_stored_facts_as_in_stacks(filled: ScanStore, name: str) -> None:
     text, given = CASES[name]

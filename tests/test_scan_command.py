@@ -22,6 +22,7 @@ from datalog_gate.files.stack_definition import StackDefinition
 from tests.commands import run
 from tests.scripted_cloud import with_keystone
 
+pytestmark = pytest.mark.slow
 RULES = """@deny("size", "{server} is {flavor}", hint="take a small one")
 huge(server, flavor) :- os:nova:server(_id=server, flavor=flavor), is_string(flavor), starts_with(flavor, "huge").
 
@@ -273,7 +274,6 @@ PAGE = (Path(__file__).parents[1] / "docs" / "scan.md").read_text("utf-8")
 SHOWN = re.findall(r"```sh\n(.*?)```\n(?:\n```\n(.*?)```)?", PAGE, re.S)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_the_commands_of_the_page_print_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     for commands, shown in SHOWN:
@@ -290,7 +290,6 @@ def test_the_commands_of_the_page_print_what_it_shows(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.slow
 def test_the_unit_of_the_page_posts_what_is_open(capsys: pytest.CaptureFixture[str]) -> None:
     """The commands of the unit in their order, where a folder is in the place of the cloud."""
     commands = [shlex.split(line) for line in re.findall("^ExecStart=(.*)$", PAGE, re.M)]
@@ -343,7 +342,6 @@ def test_the_log_of_another_host_is_refused_while_that_of_the_first_exists(capsy
     assert run(capsys, "scan", "run", "--log", "b.jsonl")[0] == 1
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_clouds_of_the_environment_do_not_replace_each_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -378,7 +376,6 @@ def test_a_rate_is_a_number_a_second(rate: str) -> None:
     assert parse_options(["scan", "run", "--cloud", "prod", "--rate", rate]).rate == 20.0
 
 
-@pytest.mark.slow
 def test_watch_runs_until_it_is_ended(folder: Path) -> None:
     command = [
         sys.executable,

@@ -103,6 +103,7 @@ SETTLED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "rows", "expected"), SETTLED)
 def test_rows_are_those_of_native(text: str, rows: GivenRows, expected: set[Row]) -> None:
     assert settled(text, rows) == expected
