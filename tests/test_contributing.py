@@ -20,7 +20,7 @@ STEP = re.compile(
     r"|(?P<commands>(?:^    [^\n]+\n)+)",
     re.M,
 )
-COPIED = ("bench", "datalog_gate", "docs", "examples", "fixtures", "rules", "tests")
+COPIED = ("bench", "contrib", "datalog_gate", "docs", "examples", "fixtures", "rules", "tests")
 FILES = ("CONTRIBUTING.md", "README.md", "pyproject.toml")
 BY_MODULE = {"datalog-gate": "datalog_gate.doors.cli.main", "pytest": "pytest"}
 """Programs that run from the copy if they are run as modules of it."""
