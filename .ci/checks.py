@@ -224,7 +224,7 @@ class Run:
             codes = list[int | None]()
             while len(codes) < ALONE and (time.monotonic() < end or not codes):
                 command = ("tox", "exec", "--workdir", str(tox), "-e", row.check.tox_environment, "--skip-pkg-install",
-                           "--", "pytest", "-W", "ignore", test)  # fmt: skip
+                           "--", "pytest", "--timeout", "300", "-W", "ignore", test)  # fmt: skip
                 log = self.folder / "alone.log"
                 codes.append(execute(command, row.check, tox, log, max(end, time.monotonic() + 120)))
             alone = f"{test} fails {sum(code != 0 for code in codes)} of {len(codes)} times alone"
