@@ -205,9 +205,11 @@ class Heat:
 
     def stack(self, name: str) -> dict[str, Any]:
         """Show the stack; empty if there is none."""
-        answer = self.ask("GET", f"stacks/{name}")
-        stack: dict[str, Any] = answer.json().get("stack", {})
-        return stack
+        shown: dict[str, Any] | None = self.ask("GET", f"stacks/{name}").json().get("stack")
+        if shown is None:  # Heat may not show one of which it deletes a nested stack just then
+            listed = self.ask("GET", "stacks").json()["stacks"]
+            shown = next((stack for stack in listed if stack["stack_name"] == name), {})
+        return shown
 
     def ended(self, name: str, deleted: bool = False) -> tuple[str, str]:
         """Wait for the end of an operation. Return the stack's status and reason; two empty texts if the stack is
