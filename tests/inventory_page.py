@@ -22,23 +22,26 @@ datalog-gate check web.yaml --inventory cloud.jsonl
 datalog-gate query 'nova:quotas(project_id="p1")' --rules rules --facts cloud.jsonl
 ```
 
-- **Tables**: `--tables nova:servers,'neutronv2:*'` reads only these tables; the file's other tables stay unchanged. A
-  service that is missing from the catalogue, or a list that the service does not have, is skipped and named.
-- **Failures**: a request is repeated after 429, 5xx and lost connections. A table that can't be read keeps its rows and
-  their age, and is named on stderr; so is a table with a field that is missing or of another kind. The exit code is 3
-  if such a table has no older rows, or the login fails, else 0. A row of `gate:inventory` shows for each table when it
-  was read and why it was not read since: `gate:inventory(table=t, problem=why), why != null`.
+- **Tables**: `--tables nova:servers,'neutronv2:*'` reads only these tables, and those that they look up, as
+  `nova:flavors` for `nova:servers`; the file's other tables stay unchanged. A service that is missing from the
+  catalogue, or a list that the service does not have, is skipped and named.
+- **Failures**: a request is repeated after 429, 500, 502, 503, 504 and lost connections. A table that can't be read
+  keeps its rows and their age, and is named on stderr; so is a table with a field that is missing or of another kind.
+  The exit code is 3 if such a table has no older rows, or the login fails, else 0. With `--every` the line of each pull
+  on stdout says so, and the command goes on. A row of `gate:inventory` shows for each table when it was read and why it
+  was not read since: `gate:inventory(table=t, problem=why), why != null`.
 - **Rights**: without the role admin, Neutron, Cinder and Glance return only one project's data, without an error; the
   command says so on stderr. Other services refuse their lists.
 - **Load**: at most eight requests run at once, and `--rate 5` starts at most five a second. Quotas take one request for
-  each project and service, Placement four for each resource provider, Heat's resources one for each stack.
-- **Changes**: if a pull wrote the file less than half an hour ago, the next one asks Nova only for the servers that
-  changed since (`changes-since`), and removes deleted ones. With `--every` that takes 0.2 s for 200 servers, instead of
-  6 s for all; a single command takes half a second more to start. Nova counts neither a new address nor a new tag as a
-  change, so `nova:servers.addresses` and `nova:tags` keep the time of the last complete read. Everything else is read
-  completely each time: Neutron refuses `changed_since` for ports, and a list of only their ids takes it nearly as long
-  as one of all fields; Cinder and Glance report updates, but not deletions; Heat, Keystone, Placement and Nova's other
-  lists report neither.
+  each project and service, Placement four for each resource provider, Heat's resources one for each stack, Swift's
+  objects one for each container, Keystone's `group_users` one for each group.
+- **Changes**: if servers, their addresses and their tags are all read, and were read completely less than half an hour
+  ago, a pull asks Nova only for the servers that changed since (`changes-since`), and removes deleted ones. With
+  `--every` that takes 0.2 s for 200 servers, instead of 6 s for all; a single command takes half a second more to
+  start. Nova counts neither a new address nor a new tag as a change, so `nova:servers.addresses` and `nova:tags` keep
+  the time of the last complete read. Everything else is read completely each time: Neutron refuses `changed_since` for
+  ports, and a list of only their ids takes it nearly as long as one of all fields; Cinder and Glance report updates,
+  but not deletions; Heat, Keystone, Placement and Nova's other lists report neither.
 - **Quotas**: for policies about quotas, read `nova:quotas`, or the sizes in `nova:servers`. Nova does not return the id
   of a server's flavor: `flavor_id` is that of the flavor with the same name and sizes. It is null if the flavor was
   deleted or recreated with other sizes. A rule that joins `nova:flavors` does not see such servers.

@@ -74,7 +74,9 @@ def test_a_team_finds_its_way(repository: Path, capsys: pytest.CaptureFixture[st
 
     changed = Path("stacks/team0/app9.yaml")
     changed.write_text(STACK.replace("{get_param: flavor}", "huge"))
-    code, out, _ = run(capsys, *shlex.split(change)[1:])
+    action, job = change.splitlines()
+    assert run(capsys, *shlex.split(job)[1:])[0] == 1
+    code, out, _ = run(capsys, *shlex.split(action)[1:])
     assert (code, [line for line in out.splitlines() if line.startswith("::error")]) == (
         1,
         ["::error file=stacks/team0/app9.yaml,line=8,col=15,title=web.flavor::web takes huge"],

@@ -60,8 +60,8 @@ class Settings:
     )
     mode: str = _option(
         "enforce",
-        "The strongest effect that a violation may have. In all modes but `enforce` nothing is refused, not even what "
-        "can't be judged.",
+        "The strongest effect that a violation may have. In all modes but `enforce` hardly anything is refused, not "
+        "even what can't be judged: docs/install.md lists what is.",
         choices=[
             ("enforce", "operations that policies deny are refused"),
             ("warn", "violations are reported to the caller"),
