@@ -94,7 +94,7 @@ WAITING = (
     Check("keystone", 8, servers=True),
     Check("placement", 12, servers=True),
 )
-"""scan computes, but so both lanes take as long."""
+"""The last three stand here so that both lanes take as long."""
 BESIDE_CLOUD = (
     *generated("fuzz", 8, "45"),
     *generated("differential", 8, "2000"),

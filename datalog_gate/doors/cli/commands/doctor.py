@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.records import fields
 from datalog_gate.decision_point.settings import GROUP, Settings
 from datalog_gate.doors.cli.common import FINDINGS, INPUT, OK
 from datalog_gate.doors.cli.doctor import (
@@ -112,7 +112,7 @@ def _examine(
             configurations.append((build_settings(conf, texts), locate))
         except (ValueError, cfg.Error) as error:
             message = hide_secrets(format_error(error), find_secrets(ini, Settings()))
-            yield CheckResult("finding", "options", message, _place_option(error, locate), NO_START)
+            yield CheckResult("finding", "options", message, locate(_find_wrong_option(conf, texts)), NO_START)
     if has_paste:
         unverified = any(settings.allow_unverified_context for settings, _ in configurations)
         yield from run_check("door", check_pipelines, paste_ini, flavor, cfn, unverified)
@@ -133,10 +133,23 @@ def _examine(
         yield from run_check("preview", check_preview)
 
 
-def _place_option(error: Exception, locate: Locate) -> Span:
-    """The place of the option that an error of oslo.config names in its text."""
-    match = re.search(r"\boption (\w+)", str(error))
-    return locate(match[1] if match else "")
+def _find_wrong_option(conf: Any, texts: Mapping[str, str]) -> str:
+    """The first option that is wrong in heat.conf, else in the texts of a door's section; empty if no single one is."""
+    from oslo_config import cfg
+
+    from datalog_gate.decision_point.config_options import build_settings
+
+    for field in fields(Settings):
+        try:
+            conf[GROUP][field.name]
+        except (ValueError, cfg.Error):
+            return field.name
+    for name, text in texts.items():
+        try:
+            build_settings(conf, {name: text})
+        except (ValueError, cfg.Error):
+            return name
+    return ""
 
 
 def _locate_option(ini: IniFile, paste: IniFile, section: str, option: str) -> Span:
