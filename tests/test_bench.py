@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 import datalog_gate as dg
 from bench import closures, evaluation, gate, job, peers, reference, scan
 from bench.gate import digest
-from bench.page import find_section, with_section
-from bench.rules import long_text, many_policies
 from bench.run import STACKS
 from bench.timing import OURS, Jobs, measure
 from datalog_gate.base.values import ResourceId
-from datalog_gate.decision.policy_set import load
 from datalog_gate.engine.native import evaluate
-from datalog_gate.language.parser import parse
 
 LARGE = job.body(150)
 VIOLATIONS = {
@@ -93,25 +88,6 @@ def test_we_sqlite_and_the_reference_reach_the_same() -> None:
     assert set(closures.reached(closures.database(edges))) == expected
 
 
-def test_the_facts_are_the_same_each_time() -> None:
-    cloud = gate.inventory(1000)
-    stack = gate.stack(50, cloud)
-    digests = [digest((name, *row) for name, rows in facts.items() for row in rows) for facts in (cloud, stack)]
-    assert [*digests, digest(closures.graph()), digest([(LARGE,)])] == [
-        "44ba60e732",
-        "3bc0110b2c",
-        "90570814d8",
-        "9f4b2b41c5",
-    ]
-
-
-@pytest.mark.slow
-def test_the_rules_of_the_bench_are_rules() -> None:
-    policies = load(many_policies(300)).policies
-    assert len({policy.id for policy in policies}) == len(policies) >= 300
-    assert parse(long_text(), "f.dl", "f")[1] == ()
-
-
 def test_the_stacks_of_a_scan_break_the_three_rules_as_others_find() -> None:
     rules, plain = job.rules(), peers.plain()
     texts = [json.dumps({"stack_name": "big", "template": scan.template(variant)}) for variant in range(0, 120, 5)]
@@ -119,55 +95,6 @@ def test_the_stacks_of_a_scan_break_the_three_rules_as_others_find() -> None:
     assert [job.ours(rules, text) for text in texts] == violations
     assert set().union(*violations) == {("job.group", "server_0"), ("job.zone", "attach_0")}
     assert digest([(text,) for text in texts]) == "23afc7cd09"
-
-
-def test_stacks_that_change_differ_in_a_name(tmp_path: Path) -> None:
-    scan.write_stacks(tmp_path, (3, 1200))
-    before = {path.name: path.read_text() for path in tmp_path.rglob("*.yaml")}
-    scan.write_stacks(tmp_path, (3,), ".again")
-    after = {path.name: path.read_text() for path in tmp_path.rglob("*.yaml")}
-    assert [name for name in before if before[name] != after[name]] == ["0000003.yaml"]
-    assert after["0000003.yaml"] == before["0000003.yaml"].replace("name: 3-", "name: 3.again-")
-
-
-def test_a_section_is_written_in_place_of_the_one_of_its_title() -> None:
-    page = "# Page\n\n## First\n\none\n\n## Versions\n\n- two\n"
-    added = with_section(page, "Scan", "## Scan\n\nold\n")
-    assert added == "# Page\n\n## First\n\none\n\n## Scan\n\nold\n\n## Versions\n\n- two\n"
-    assert with_section(added, "Scan", "## Scan\n\nnew\n") == added.replace("old", "new")
-    assert (find_section(added, "Scan"), find_section(page, "Scan")) == ("## Scan\n\nold\n\n", None)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)  # thirty commands, one after the other
-def test_a_scan_is_measured_beside_single_checks() -> None:
-    title, _, *rows, end = scan.measure(5)
-    policies = len(dg.load_rules("rules").policies)
-    assert [title.split(" | ")[0], *(row.split(" | ")[0] for row in rows), end] == [
-        "| 5 stacks, 139 facts each",
-        f"| `scan run`, {policies} policies, from nothing",
-        "| `scan run`, a policy, from nothing",
-        "| `scan run`, nothing changed",
-        "| `scan run`, 1 % changed",
-        "| `scan rejudge`, a new rule",
-        "| `scan rejudge`, a new rule over flavors",
-        "| `scan rejudge`, the three rules above",
-        "| `scan rejudge`, two rules over the whole cloud",
-        "| `scan rejudge`, all packs",
-        "| a `check` for each, from 5 of them",
-        "| OPA, the three rules above, JSON in one process, from 5 of them",
-        "",
-    ]
-
-
-def test_findings_are_merged_with_as_many() -> None:
-    title, _, *rows, end = scan.measure_merge(40)
-    assert [title, *(row.split(" | ")[0] for row in rows), end] == [
-        "| 40 findings, ten of each stack, in one batch | s | CPU s | goal |",
-        "| stored",
-        "| merged with as many",
-        "",
-    ]
 
 
 def test_a_table_shows_what_is_missing_and_refuses_answers_that_differ() -> None:
