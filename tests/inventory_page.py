@@ -9,52 +9,6 @@ from datalog_gate.inventory.snapshot import TABLES
 from datalog_gate.inventory.table_sources import CONVERSIONS, ApiList, ColumnSource, Lookup, TableSource
 from datalog_gate.schema import cloud
 
-START = """# The inventory
-
-For operators, and authors of rules. Rules read the state of the cloud from an inventory
-([relations.md](relations.md#the-cloud)). `inventory pull` collects it from the cloud's APIs, as an admin from
-`clouds.yaml` or `OS_*` sees them. It needs the extra `inventory`:
-
-```bash
-pip install 'datalog-gate[inventory]'
-datalog-gate inventory pull --cloud prod --output cloud.jsonl
-datalog-gate check web.yaml --inventory cloud.jsonl
-datalog-gate query 'nova:quotas(project_id="p1")' --rules rules --facts cloud.jsonl
-```
-
-- **Tables**: `--tables nova:servers,'neutronv2:*'` reads only these tables, and those that they look up, as
-  `nova:flavors` for `nova:servers`; the file's other tables stay unchanged. A service that is missing from the
-  catalogue, or a list that the service does not have, is skipped and named.
-- **Failures**: a request is repeated after 429, 500, 502, 503, 504 and lost connections. A table that can't be read
-  keeps its rows and their age, and is named on stderr; so is a table with a field that is missing or of another kind.
-  The exit code is 3 if such a table has no older rows, or the login fails, else 0. With `--every` the line of each pull
-  on stdout says so, and the command goes on. A row of `gate:inventory` shows for each table when it was read and why it
-  was not read since: `gate:inventory(table=t, problem=why), why != null`.
-- **Rights**: without the role admin, Neutron, Cinder and Glance return only one project's data, without an error; the
-  command says so on stderr. Other services refuse their lists.
-- **Load**: at most eight requests run at once, and `--rate 5` starts at most five a second. Quotas take one request for
-  each project and service, Placement four for each resource provider, Heat's resources one for each stack, Swift's
-  objects one for each container, Keystone's `group_users` one for each group.
-- **Changes**: if servers, their addresses and their tags are all read, and were read completely less than half an hour
-  ago, a pull asks Nova only for the servers that changed since (`changes-since`), and removes deleted ones. With
-  `--every` that takes 0.2 s for 200 servers, instead of 6 s for all; a single command takes half a second more to
-  start. Nova counts neither a new address nor a new tag as a change, so `nova:servers.addresses` and `nova:tags` keep
-  the time of the last complete read. Everything else is read completely each time: Neutron refuses `changed_since` for
-  ports, and a list of only their ids takes it nearly as long as one of all fields; Cinder and Glance report updates,
-  but not deletions; Heat, Keystone, Placement and Nova's other lists report neither.
-- **Quotas**: for policies about quotas, read `nova:quotas`, or the sizes in `nova:servers`. Nova does not return the id
-  of a server's flavor: `flavor_id` is that of the flavor with the same name and sizes. It is null if the flavor was
-  deleted or recreated with other sizes. A rule that joins `nova:flavors` does not see such servers.
-- **Keep it fresh**: `--heat-conf heat.conf` or `--store URL` keeps the inventory in the gate's store instead of a file,
-  and `--every 5m` repeats the pull ([install.md](install.md#9-run-it)). Rules read the age of a table as
-  `gate:inventory_age`.
-- **Heat** shows the stacks of all projects only to users whom its policy `stacks:global_index` allows, by default
-  nobody. Otherwise the tables have the stacks of one project, and the problem says so.
-
-The columns below are filled from these fields of the responses: `a.b` is the field b of a, `a[]` each entry of the list
-or map a, a name in *italics* the key of an entry. APIs leave out fields marked "if any", depending on their extensions
-or rights; the column is then null. This page is generated with `REGENERATE=1 pytest tests/test_inventory_page.py`.
-"""
 UNFILLED = """
 ## Tables that nothing fills
 
@@ -65,9 +19,9 @@ of `datalog_gate.inventory.collector.Collector` with an entry point of the group
 
 
 def inventory_page() -> str:
-    """The text of docs/inventory.md."""
+    """The generated part of docs/inventory.md."""
     sources = [source for collector in load_collectors().values() for source in collector.tables]
-    text = START
+    text = ""
     for service, of_service in groupby(sources, lambda source: source.api.service):
         version = f" in microversion {service.microversion}" if service.microversion else ""
         text += f"\n## {service.name}\n\nThe service of type `{service.type}` in the catalogue{version}.\n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datalog_gate.inventory.collector import load_collectors
 from datalog_gate.schema import cloud
 from tests.inventory_page import inventory_page
-from tests.pages import DOCS, assert_written
+from tests.pages import DOCS, assert_generated
 
 
 def test_the_page_is_the_generated_one() -> None:
-    assert_written(DOCS / "inventory.md", inventory_page())
+    assert_generated(DOCS / "inventory.md", inventory_page())
 
 
 def test_each_source_is_of_a_table_with_its_mandatory_columns() -> None:

@@ -14,7 +14,7 @@ from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.descriptions import RelationDescription, describe_relations, read_examples
 from datalog_gate.schema.operator_files import read_catalogue
 from datalog_gate.schema.relations import FIXED
-from tests.pages import DOCS, assert_written
+from tests.pages import DOCS, assert_generated, assert_written
 from tests.relation_fixtures import EXAMPLES, examples_file, fixture_rows, relations_page
 
 
@@ -76,7 +76,7 @@ def test_each_rule_loads_without_a_warning(described: list[RelationDescription])
 
 @pytest.mark.usefixtures("described")
 def test_the_page_is_the_generated_one() -> None:
-    assert_written(DOCS / "relations.md", relations_page())
+    assert_generated(DOCS / "relations.md", relations_page())
 
 
 ACME = """{"source": "acme 1", "Acme::Box": {"relation": "acme:box", "properties": {
