@@ -137,10 +137,7 @@ CHANGES: list[tuple[str, str, str]] = [
     ("installed/lifecycle_of_a_test.py", "Plugin: pass", "Plugin:\n  def __init__(self): raise ValueError('no\\nway')"),
     ("installed/datalog_gate-9.dist-info/entry_points.txt", "[heat.stack", "[other.stack"),
     # doors
-    ("api-paste.ini", "context datalog_gate apiv1app", "context apiv1app"),
     ("api-paste.ini", "context datalog_gate apiv1app", "context datalog_gate osprofiler apiv1app"),
-    ("api-paste.ini", "authtoken context datalog_gate apiv1app", "datalog_gate authtoken context apiv1app"),
-    ("api-paste.ini", "faultwrap authtoken context datalog_gate", "faultwrap context authtoken datalog_gate"),
     ("api-paste.ini", "default = faultwrap authtoken context", "default = faultwrap noauth context"),
     ("api-paste.ini", "context datalog_gate apiv1app", "context datalog_gate_cfn apiv1app"),
     ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "paste.filter_factory = other:factory"),
@@ -162,7 +159,6 @@ CHANGES: list[tuple[str, str, str]] = [
     ("heat.conf", "flavor =", "flavor = $nope"),
     # options
     ("heat.conf", "rules =", "rulse = x\nzzz = 1\nrules ="),
-    ("heat.conf", "rules =", "mode = wrn\nrules ="),
     ("heat.conf", "rules =", "mode = record\nproject_modes = p1:warn,p2:enforce\nrules ="),
     ("heat.conf", "rules =", "allow_unverified_context = true\nrules ="),
     ("heat.conf", "rules =", "break_glass = DIR/glass\nrules ="),
@@ -171,13 +167,8 @@ CHANGES: list[tuple[str, str, str]] = [
     ("heat.conf", "rules =", "preflight = licence,broken,absent\nrules ="),
     ("heat.conf", "rules =", "preflight_option = licence\nrules ="),
     ("heat.conf", "rules =", "services = absent\nstore = DIR/journal\nrules ="),
-    ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmodes = x"),
     ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmode = warn"),
-    # rules and log
-    ("heat.conf", "rules = DIR/rules", "rules = DIR/absent"),
-    ("heat.conf", "rules =", "policy_modes = flavour:warn\nrules ="),
-    ("heat.conf", "rules =", "inventory = DIR/absent\nrules ="),
-    ("rules/m.dl", "os:nova:server", "os:nova:servr"),
+    # the log
     ("heat.conf", "decision_log = DIR/log", ""),
     ("heat.conf", "decision_log = DIR/log", "decision_log = DIR/absent/log"),
 ]  # fmt: skip
@@ -198,26 +189,6 @@ def test_the_doctor_says_what_is_in_order_and_what_each_change_breaks(folder: Pa
         came = [f"+ {line}" for line in after if line not in well]
         pages.append("\n".join([f"{file}: {old!r} -> {new!r}", *lost, *came]))
     assert_written(GOLDEN, "\n\n".join(pages) + "\n")
-
-
-def test_break_glass_and_rules_that_anybody_writes_are_findings(folder: Path) -> None:
-    well = run_doctor(folder)
-    edit(folder, "heat.conf", "decision_log", "break_glass = DIR/glass\ndecision_log")
-    (folder / "glass").write_text("2027-03-01T18:00 the licence server is down")
-    (folder / "glass").chmod(0o644)
-    (folder / "rules").chmod(0o775)
-    (folder / "rules" / "m.dl").chmod(0o666)
-    assert [line for line in run_doctor(folder) if line not in well] == [
-        "DIR/heat.conf:8: finding[break_glass] break-glass is in force until 2027-03-01T18:00:00+00:00 (the licence "
-        "server is down): refused requests may pass",
-        "  fix   remove DIR/glass when it is no longer needed",
-        "DIR/heat.conf:7: finding[rules] users other than the owner may write DIR/rules and 1 more below it",
-        "  fix   chmod -R go-w DIR/rules",
-        "DIR/heat.conf:1: note[policy_file] policy.yaml is missing, so the defaults apply: any admin may break the "
-        "glass",
-        '  fix   write `"datalog_gate:break_glass": "role:admin"` into policy.yaml beside heat.conf, or another rule',
-        "2 findings, 2 notes, 3 in order",
-    ]
 
 
 def test_files_of_heat_conf_d_count_after_heat_conf_each_with_its_lines(folder: Path) -> None:
