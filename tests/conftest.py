@@ -24,7 +24,7 @@ os.environ["XDG_CACHE_HOME"] = os.devnull  # no test reads or fills the cache of
 
 LONG = {
     "approval", "bench", "budget", "case_analysis", "check_folder", "cloud_wide", "conformance",
-    "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "exclusions", "feasibility", "fuzz",
+    "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "feasibility", "fuzz",
     "group_sizes", "heat_feed", "inventory_targets", "journal", "kind_guards", "lifting", "live_options", "log",
     "metrics", "metrics_port", "mistakes", "outcomes", "policytest", "policytest_failures", "pydatalog",
     "rack_affinity", "reconcile", "rejudge", "scan", "scan_command", "server", "services_command",
