@@ -10,7 +10,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import content
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.files.templates import read_stack
-from datalog_gate.stack.model import Data, Resource
+from datalog_gate.stack.model import Data, Resource, Stack
 from tests.expressions import unknown_of
 from tests.test_template_reader import HEAD, problems, read
 
@@ -395,6 +395,34 @@ def test_a_remote_template_that_was_not_given_is_unknown_not_missing() -> None:
 )  # fmt: skip
 def test_errors_of_nested_templates_are_reported_at_the_top(files: dict[str, str], code: str) -> None:
     assert [problem[0] for problem in problems("resources: {r: {type: a.yaml}}\n", files=files)] == [code]
+
+
+@pytest.mark.parametrize(
+    ("registry", "types"),
+    [
+        ("T: wrap.yaml", ["wrap.yaml", "T"]),
+        ("U: T, T: wrap.yaml", ["wrap.yaml", "T"]),
+        ("T: group.yaml", ["group.yaml", "OS::Heat::ResourceGroup", "T"]),
+        ("T: other.yaml, U: wrap.yaml", ["other.yaml", "wrap.yaml", "T"]),
+        ("resources: {r: {T: wrap.yaml}}, T: wrap.yaml", ["wrap.yaml", "wrap.yaml", "T"]),
+    ],
+)
+def test_a_template_may_hold_the_type_that_it_is_mapped_to(registry: str, types: list[str]) -> None:
+    group = "{type: OS::Heat::ResourceGroup, properties: {resource_def: {type: T}}}"
+    files = {
+        "wrap.yaml": HEAD + "resources: {r: {type: T}}\n",
+        "other.yaml": HEAD + "resources: {x: {type: U}}\n",
+        "group.yaml": HEAD + f"resources: {{g: {group}}}\n",
+    }
+    kind = "U" if registry.startswith("U") else "T"
+    stack: Stack | None = read(
+        f"resources: {{r: {{type: {kind}}}}}\n", files=files, environment=f"resource_registry: {{{registry}}}"
+    )
+    found = []
+    while stack:
+        found += [resource.type for resource in stack.resources]
+        stack = stack.resources[0].nested
+    assert found == types
 
 
 def test_a_property_that_a_nested_template_does_not_have_is_refused() -> None:

@@ -42,12 +42,21 @@ Entry = tuple[str, str]
 """A registry's value, and the file that its file names are relative to."""
 
 
+class Resolved(NamedTuple):
+    """The type that mappings lead to. For a template, the file that names it, and the key of its mapping, unless that
+    is for a single resource."""
+
+    type: str
+    file: str | None = None
+    key: str | None = None
+
+
 @dataclass(slots=True)
 class Types:
     """Mappings of types, and what was resolved by them."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
-    resolved: dict[str, tuple[str, str | None] | str] = field(default_factory=dict)
+    resolved: dict[str, Resolved | str] = field(default_factory=dict)
     """The result for each type without mappings of its resource; a text for a cycle."""
     _wildcards: dict[str, str] = field(default_factory=dict)
     """The targets by wildcard, without those for templates: in Heat these match nothing."""
@@ -114,25 +123,25 @@ class Registry:
     resources: dict[str, dict[str, object]] = field(default_factory=dict)
     _patterns: dict[str, _Patterns] = field(default_factory=dict)
     """By option what the patterns say; under the empty name, the mappings inside of nested stacks."""
-    _children: dict[tuple[int, ...], Registry] = field(default_factory=dict)
-    """The registries of nested stacks, by the positions of the patterns that match."""
+    _children: dict[tuple[tuple[int, ...], str | None], Registry] = field(default_factory=dict)
+    """The registries of nested stacks, by the positions of the patterns that match, and the mapping that is removed."""
 
     @property
     def is_empty(self) -> bool:
         return not (self.types.entries or self.resources)
 
-    def resolve(self, declared: str, name: str, is_type: Callable[[str], bool], spend: Spend) -> tuple[str, str | None]:
-        """The type, and the file that names it if it is a template. Errors: ValueError for a cycle. A mapping that
-        leads to no type is skipped, if another leads to one (heat/engine/environment.py:517)."""
+    def resolve(self, declared: str, name: str, is_type: Callable[[str], bool], spend: Spend) -> Resolved:
+        """The type of a resource. Errors: ValueError for a cycle. A mapping that leads to no type is skipped, if
+        another leads to one (heat/engine/environment.py:517)."""
         if self.is_empty:
-            return declared, None
+            return Resolved(declared)
         known = self.types.resolved if name not in self.resources else {}
         if declared not in known:
             try:
                 resolved = self._resolve(declared, name, is_type, {declared: True}, spend) or self._resolve(
                     declared, name, lambda _: True, {declared: True}, spend
                 )
-                known[declared] = resolved or (declared, None)
+                known[declared] = resolved or Resolved(declared)
             except ValueError as error:
                 known[declared] = str(error)
         result = known[declared]
@@ -142,12 +151,15 @@ class Registry:
 
     def _resolve(
         self, declared: str, name: str, is_type: Callable[[str], bool], way: dict[str, bool], spend: Spend
-    ) -> tuple[str, str | None] | None:
+    ) -> Resolved | None:
         """The type that the mappings of `declared` lead to, if any. In `way` are the types of the search: true for
         those on the way to `declared`, false for those that lead nowhere."""
-        for key, (value, file) in self._mappings(declared, name, spend):
+        own = self.resources.get(name, {}).get(declared)
+        for key, entry in self._mappings(declared, name, spend):
+            value, file = entry
             if key.endswith(TEMPLATE_ENDINGS) or value.endswith(TEMPLATE_ENDINGS):
-                return (key if key.endswith(TEMPLATE_ENDINGS) else value), file
+                target = key if key.endswith(TEMPLATE_ENDINGS) else value
+                return Resolved(target, file, None if entry is own else key)
             if key.endswith("*") and value.endswith("*"):
                 value = value[:-1] + declared[len(key) - 1 :]
             if way.get(value):
@@ -158,7 +170,7 @@ class Registry:
             if resolved := self._resolve(value, name, is_type, way, spend):
                 return resolved
             way[value] = False
-        return (declared, None) if is_type(declared) else None
+        return Resolved(declared) if is_type(declared) else None
 
     def spread(self, resources: Iterable[tuple[str, str]], spend: Spend) -> Registry:
         """The registry after Heat has loaded a stack's resources, given by name and type. Heat stores the target of one
@@ -175,8 +187,8 @@ class Registry:
             if not way:
                 continue
             with suppress(ValueError):  # a cycle, which is reported when the resource is read
-                kind, file = self.resolve(declared, name, lambda _: True, spend)
-                if file is None and kind != "OS::Heat::None":
+                resolved = self.resolve(declared, name, lambda _: True, spend)
+                if resolved.file is None and resolved.type != "OS::Heat::None":
                     added |= way
         if added.items() <= self.types.entries.items():
             return self
@@ -192,18 +204,23 @@ class Registry:
             options |= dict.fromkeys(values)
         return tuple(options)
 
-    def child(self, name: str, spend: Spend) -> Registry:
-        """The registry of the stack inside the resource with that name."""
+    def child(self, name: str, removed: str | None, spend: Spend) -> Registry:
+        """The registry of the stack inside the resource with that name, without the mapping to the template of that
+        stack (heat/engine/environment.py:788)."""
         found = self._by_pattern("", spend).of(name, spend)
-        positions = tuple([position for position, _ in found])
-        if positions not in self._children:
+        key = tuple([position for position, _ in found]), removed
+        if key not in self._children:
             inner: dict[str, object] = {}
             for entries in (*(entries for _, entries in found), self.resources.get(name, {}) if found else {}):
                 spend(len(entries))
                 inner |= entries
             maps = {key: value for key, value in inner.items() if isinstance(value, dict)}
-            self._children[positions] = Registry(self.types, maps)
-        return self._children[positions]
+            types = self.types
+            if removed:
+                spend(len(types.entries))
+                types = Types({kind: entry for kind, entry in types.entries.items() if kind != removed})
+            self._children[key] = Registry(types, maps)
+        return self._children[key]
 
     def _by_pattern(self, key: str, spend: Spend) -> _Patterns:
         """The lists of an option, or for the empty key all entries, if some are mappings inside of nested stacks."""

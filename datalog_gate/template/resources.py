@@ -15,7 +15,7 @@ from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
-from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, WorkAccount, read_environments
+from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Resolved, WorkAccount, read_environments
 from datalog_gate.template.held import HeldStack, label_of
 from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters
@@ -171,9 +171,9 @@ def _resource(
     """The resource for a definition, with its nested stack. `source` is the definition as written, if there is one."""
     tree = scope.tree
     own = ResourceId(f"{inside.id}/{member.name}")
-    kind, file = member.type, None
+    kind, file, mapping = Resolved(member.type)
     try:
-        kind, file = inside.registry.resolve(member.type, member.name, tree.knows_type, tree.spend)
+        kind, file, mapping = inside.registry.resolve(member.type, member.name, tree.knows_type, tree.spend)
     except ValueError as error:
         tree.report("bad-environment", str(error), where(("type",)))
     nested: Stack | None = None
@@ -185,7 +185,7 @@ def _resource(
         properties = {name: _part(properties, name) for name in names or ()}
     if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
         # a stack of its own gets the whole registry (heat/engine/resources/openstack/heat/remote_stack.py:286)
-        registry = inside.registry if kind == STACK else inside.registry.child(member.name, tree.spend)
+        registry = inside.registry if kind == STACK else inside.registry.child(member.name, mapping, tree.spend)
         facade = {
             "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
             "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
@@ -314,12 +314,11 @@ def _of_text(
 def _below(
     tree: Tree, file: str, base: str, text: Text, below: Nesting, given: Mapping[str, Data], where: Where, at: str
 ) -> Stack | None:
-    if file in below.ancestors:
+    if below.depth > MAX_NESTING:  # where Heat notices a circle, too
         place = where(("type",) if at == "properties" else ("properties", "template"))
-        tree.report("nesting", f"{file} nests itself", place)
-        return None
-    if below.depth > MAX_NESTING:
-        tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
+        circular = file in below.ancestors
+        deep = f"{file} nests itself" if circular else f"stacks are nested more than {MAX_NESTING} deep"
+        tree.report("nesting", deep, place if circular else where(()))
         return None
     tree.spend(_PER_STACK + _PER_PROPERTY * len(given))
     path: Path = ("properties",) if at == "properties" else ("properties", at)
