@@ -120,6 +120,34 @@ def test_files_are_found_beside_the_file_that_names_them(folder: Path) -> None:
     assert properties == [{"t": "text of a", "b": "/wA=\n"}] * 2
 
 
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("{get_file: sub/child.yaml}", "Net"),
+        ("{str_replace: {template: {get_file: sub/child.yaml}, params: {Net: Port}}}", "Port"),
+    ],
+)
+def test_a_nested_template_is_the_text_that_the_client_sends(folder: Path, written: str, kind: str) -> None:
+    """Its names of files start from its own folder (heatclient/common/template_utils.py:137)."""
+    child = folder / "sub" / "child.yaml"
+    child.parent.mkdir()
+    head = "heat_template_version: 2018-08-31\nresources: "
+    child.write_text(head + "{n: {type: OS::Neutron::Net, properties: {name: {get_file: b.txt}}}, t: {type: b.yaml}}\n")
+    (child.parent / "b.txt").write_text("text of b")
+    (child.parent / "b.yaml").write_text(head + "{}\n")
+    (folder / "web.yaml").write_text(head + f"{{s: {{type: OS::Heat::Stack, properties: {{template: {written}}}}}}}\n")
+    [stack] = read_stack(folder / "web.yaml").resources
+    assert stack.properties == {
+        "template": '{"heat_template_version": "2018-08-31", "resources": {"n": {"type": "OS::Neutron::%s", '
+        '"properties": {"name": {"get_file": "sub/b.txt"}}}, "t": {"type": "sub/b.yaml"}}}' % kind
+    }
+    assert stack.nested
+    assert [(part.type, part.properties) for part in stack.nested.resources] == [
+        (f"OS::Neutron::{kind}", {"name": "text of b"}),
+        ("b.yaml" if kind == "Net" else "sub/b.yaml", {}),
+    ]
+
+
 @pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "file:///etc/hostname", "link", "sub/../../secret"])
 def test_no_file_outside_the_root_is_read(folder: Path, name: str) -> None:
     root = folder / "root"

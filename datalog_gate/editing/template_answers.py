@@ -14,11 +14,10 @@ from datalog_gate.editing.answers import Completion, Hover, TextProblem, TextRan
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
 from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, fit_slot, read_outline, slot_at
 from datalog_gate.explain.explanation import format_lines
-from datalog_gate.files.discovery import VERSION_KEYS
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.schema.relations import SECTIONS, VERSIONS
 from datalog_gate.schema.resource_types import member_of
-from datalog_gate.template.dialect import CFN_VERSIONS, Dialect, dialect_of
+from datalog_gate.template.dialect import CFN_VERSIONS, VERSION_KEYS, Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.template.parameters import CFN_KEYS, CFN_TYPES, TYPES
 

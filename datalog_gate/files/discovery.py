@@ -19,12 +19,11 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass
 from datalog_gate.files.templates import MAX_BYTES, find_base, unreadable
 from datalog_gate.stack.model import Data
-from datalog_gate.template.dialect import CFN_VERSIONS
+from datalog_gate.template.dialect import VERSION_KEYS
 from datalog_gate.template.document import read_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 
 ENDINGS = (".yaml", ".yml", ".template", ".json")
-VERSION_KEYS = ("heat_template_version", *CFN_VERSIONS)
 FOLDER_TEMPLATE = "template.yaml"
 """The template that represents its folder. Its stack gets the folder's name."""
 FOLDER_ENVIRONMENT = "env.yaml"

@@ -21,6 +21,8 @@ _NAMES = {
 _DATES = ("2013-05-23", "2014-10-16", "2015-04-30", "2015-10-15", "2016-04-08", *_NAMES.values())
 CFN_VERSIONS = {"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}
 """The version of each kind of CFN template, by its key."""
+VERSION_KEYS = ("heat_template_version", *CFN_VERSIONS)
+"""The keys of which a template has one."""
 _CONDITIONS_SINCE = "2016-10-14"
 
 _SINCE = {
@@ -86,7 +88,7 @@ class Dialect:
 
 def dialect_of(template: Mapping[object, object]) -> Dialect | str:
     """The dialect, or the reason why the data is not a template."""
-    keys = [key for key in (*CFN_VERSIONS, "heat_template_version") if isinstance(template.get(key), str)]
+    keys = [key for key in VERSION_KEYS if isinstance(template.get(key), str)]
     if len(keys) != 1:
         is_missing = "heat_template_version" not in template
         missing = (

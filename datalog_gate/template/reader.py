@@ -18,7 +18,7 @@ from datalog_gate.base.values import Unknown, Value, to_json
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, EnvironmentFile, Locate, Parameter, Path, Stack
 from datalog_gate.template.assumptions import Assumed, Assumptions
-from datalog_gate.template.dialect import dialect_of
+from datalog_gate.template.dialect import VERSION_KEYS, dialect_of
 from datalog_gate.template.document import MAX_STEPS, Document, Documents
 from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Registry, WorkAccount, read_environments
 from datalog_gate.template.functions.attributes import TypeOf
@@ -39,7 +39,6 @@ _SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outp
 _CFN_SECTIONS = ("Description", "Parameters", "Mappings", "Resources", "Outputs", "Conditions")
 _PER_NAME = 5
 """The steps of reading a condition or an output, besides its functions."""
-_VERSIONS = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateFormatVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,13 @@ def read_template(source: TemplateSource, fetch: Fetch, strict: bool = True) -> 
         assumed = Assumptions(assumed=source.assume, expressions=source.expressions)
         steps = Steps(MAX_STEPS - source.documents.steps)
         tree = Tree(
-            fetch_once, source.type_of, documents=source.documents, assumed=assumed, held=source.held, steps=steps
+            fetch_once,
+            source.type_of,
+            documents=source.documents,
+            assumed=assumed,
+            held=source.held,
+            steps=steps,
+            packs=source.has_base_url,
         )
         try:
             stack = _read(source, tree)
@@ -116,7 +121,15 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value], steps: Steps) -
 
     data = {unknown: to_json(value) for unknown, value in values.items()}
     assumed = Assumptions(data, source.assume, source.expressions)
-    tree = Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed, held=source.held, steps=steps)
+    tree = Tree(
+        fetch_known,
+        source.type_of,
+        documents=source.documents,
+        assumed=assumed,
+        held=source.held,
+        steps=steps,
+        packs=source.has_base_url,
+    )
     return _read(source, tree)
 
 
@@ -210,7 +223,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     data = document.data
     dialect = dialect_of(data) if isinstance(data, dict) else "this is not a template: it is not a map of sections"
     if isinstance(dialect, str) or not isinstance(data, dict):
-        at = next((name for name in _VERSIONS if isinstance(data, dict) and name in data), None)
+        at = next((name for name in VERSION_KEYS if isinstance(data, dict) and name in data), None)
         is_environment = isinstance(data, dict) and data and data.keys() <= set(SECTIONS)
         advice = f"it may be an environment: give it with -e {document.file}" if is_environment else None
         place = document.place((at,) if at else ())
@@ -220,7 +233,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         return None
     sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
     for name in data:
-        if name not in (*_VERSIONS, *(sections if dialect.conditional else sections[:-1])):
+        if name not in (*VERSION_KEYS, *(sections if dialect.conditional else sections[:-1])):
             help_ = tree.near(name, sections)
             tree.report("bad-template", f"a template has no section `{name}`", document.key_place((name,)), help_)
     scope = Scope(
@@ -257,7 +270,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     _take_parameters(scope, parameters, given)
     resources = read_resources(scope)
     description = data.get(dialect.key("description"))
-    place = document.key_place((next(name for name in _VERSIONS if name in data),))
+    place = document.key_place((next(name for name in VERSION_KEYS if name in data),))
 
     def locate(path: Path) -> Span | None:
         whole = (dialect.key(str(path[0])) if path[1:] else path[0], *path[1:])

@@ -17,6 +17,7 @@ from datalog_gate.template.document import MAX_DEPTH, Document, size_of
 from datalog_gate.template.environment import Environment, Registry
 from datalog_gate.template.functions.attributes import attribute, hides
 from datalog_gate.template.functions.pure import BadFunction, TooLarge, Undecided, function, repeat, same, select
+from datalog_gate.template.packing import pack
 from datalog_gate.template.parameters import Given
 from datalog_gate.template.tree import Hidden, Tree, is_remote
 
@@ -413,10 +414,14 @@ class Scope:
             if is_remote(arguments):
                 raise Undecided
             return None
-        self.files[fetched[0]] = fetched[1]
+        file, text = fetched
+        if self.tree.packs:
+            text = pack(file, text, self.inside.ancestors[0], self.tree.documents, self.tree.spend)
+        self.tree.sent[text] = fetched
+        self.files[file] = text
         if self.hidden.holds(path, True):
-            self.veiled.add(("files", fetched[0]))
-        return fetched[1]
+            self.veiled.add(("files", file))
+        return text
 
     def _resource_facade(self, arguments: Data, path: Path) -> Data:
         keys = ("metadata", "deletion_policy", "update_policy")

@@ -123,7 +123,6 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         update_policy=content.get("update_policy"),
         requires=scope.requires,
         maybe=None if exists is True else exists,
-        source=definition,
     )
     external = content.get("external_id")
     if isinstance(external, str | Unknown) and not (
@@ -166,9 +165,8 @@ def _resource(
     update_policy: Data = None,
     requires: Mapping[str, str] | None = None,
     maybe: Unknown | None = None,
-    source: Mapping[str, Data] | None = None,
 ) -> Resource:
-    """The resource for a definition, with its nested stack. `source` is the definition as written, if there is one."""
+    """The resource for a definition, with its nested stack."""
     tree = scope.tree
     own = ResourceId(f"{inside.id}/{member.name}")
     kind, file, mapping = Resolved(member.type)
@@ -205,7 +203,7 @@ def _resource(
         elif kind == STACK:
             is_hidden = where.hides(("properties", "template"), True)
             with tree.shaded(is_hidden, f"the template of {own.path}", where(("properties", "template"))):
-                nested, unsure = _of_text(scope, below, properties, where, source)
+                nested, unsure = _of_text(tree, below, properties, where)
         elif kind in GROUPS:
             nested, unsure = _of_group(scope, kind, below, properties, where)
         elif kind in ELSEWHERE:
@@ -290,25 +288,19 @@ def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack
     return inside.read_stack(tree, with_changes(document, data=tree.held.refer(document.data)), inside, given)
 
 
-def _of_text(
-    scope: Scope, below: Nesting, properties: Mapping[str, Data], where: Where, source: Mapping[str, Data] | None
-) -> Nested:
+def _of_text(tree: Tree, below: Nesting, properties: Mapping[str, Data], where: Where) -> Nested:
     text, given = properties.get("template"), properties.get("parameters") or {}
     for value in (text, given):
         if isinstance(value, Unknown):
             return None, value
     if not isinstance(text, str) or not isinstance(given, dict):
-        scope.tree.report(
-            "bad-template", "a nested stack needs a template and a map of parameters", where(("properties",))
-        )
+        tree.report("bad-template", "a nested stack needs a template and a map of parameters", where(("properties",)))
         return None, None
-    written = (source or {}).get("properties")
-    named = written.get("template") if isinstance(written, dict) else None
-    file = f"<template of {below.id}>"
-    if isinstance(named, dict) and isinstance(named.get("get_file"), str):
-        fetched = scope.tree.fetch(named["get_file"], scope.inside.base)
-        file = fetched[0] if fetched else file
-    return _below(scope.tree, file, below.base, text, below, given, where, "parameters"), None
+    label = f"<template of {below.id}>"
+    base, text = tree.sent.get(text, (below.ancestors[0], text))
+    if base != below.ancestors[0] and not where.hides(("properties", "template"), True):
+        label = base
+    return _below(tree, label, base, text, below, given, where, "parameters"), None
 
 
 def _below(

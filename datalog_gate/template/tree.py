@@ -77,6 +77,10 @@ class Tree:
     assumed: Assumptions = field(default_factory=Assumptions)
     held: HeldStacks = field(default_factory=HeldStacks)
     steps: Steps = field(default_factory=Steps)
+    packs: bool = False
+    """Whether files are read as Heat's client sends them."""
+    sent: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The name and text of each file that `get_file` read, by the text that is sent."""
     resources: int = 0
     here: Locate | None = None
     """The place of the resource that is being read."""
