@@ -146,7 +146,7 @@ def test_a_template_without_resources_beside_others_is_a_warning(capsys: pytest.
     code, text, error = check("repo --format compact", capsys)
     assert (code, text.splitlines()[-1], error.splitlines()[0]) == (
         1,
-        "total of 5: 3 denied, 0 warnings, 0 undetermined; 1 allow, 3 deny, 1 without a decision",
+        "total of 5: 3 denied, 0 warnings, 0 undetermined; 2 allow, 3 deny",
         "repo/broken.yaml:1:1: warning[no-resources] repo/broken.yaml leaves nothing to judge: it has no resource, or "
         "its conditions switch all of them off",
     )

@@ -95,6 +95,26 @@ def test_the_data_of_a_request_has_paths_and_no_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "data", "first", "place"),
+    [
+        ("a: 1\na: true\n", {"a": True}, "1:1", (2, 1)),
+        ('{"a": 1,\n "b": 2, "a": 1e1}', {"a": 10.0, "b": 2}, "1:2", (2, 10)),
+        ("parameters: {p: {q: 1, q: 2}}", {"parameters": {"p": {"q": 2}}}, "1:18", (1, 24)),
+        ("{a: {1: b}, c: 1, 'c': {d: 2}}", {"a": {1: "b"}, "c": {"d": 2}}, "1:13", (1, 19)),
+    ],
+)
+def test_of_equal_keys_the_last_counts_with_a_warning(
+    text: str, data: Data, first: str, place: tuple[int, int]
+) -> None:
+    document = read_document(text, "x.yaml").named("y.yaml")
+    assert document.data == data
+    [warning] = document.repeated
+    assert warning.span
+    assert (warning.span.file, warning.span[1:3], warning.severity) == ("y.yaml", place, "warning")
+    assert f"already, at {first}:" in warning.message
+
+
 @pytest.mark.parametrize(("end", "path"), [("\n", "a.b"), ("}", "a.b"), ("\n}", "")])
 def test_json_on_one_line_has_paths_too(end: str, path: str) -> None:
     text = '{"a": {"b": [1]}' + ("}" + end if end == "\n" else end)
@@ -105,8 +125,6 @@ def test_json_on_one_line_has_paths_too(end: str, path: str) -> None:
     ("text", "code", "place"),
     [
         ("a: [1\n]]", "yaml", (2, 2)),
-        ("a: 1\na: true\n", "duplicate-key", (2, 1)),
-        ('{"a": 1,\n "a": 2}', "duplicate-key", (2, 2)),
         ("a: !Ref b", "yaml", (1, 4)),
         ("a: &a [*a]", "yaml", (1, 8)),
         ("[a]: 1", "yaml", (1, 1)),

@@ -67,7 +67,7 @@ class Decision:
     """The ids of policies that were not judged because they need a whole cloud. The JSON has only their number, in
     `counts`."""
     near_misses: tuple[Diagnostic, ...] = field(default=(), compare=False)
-    """Warnings about policies without a finding, if requested. Not in the JSON."""
+    """Warnings about policies without a finding, if requested, and of a check about its templates. Not in the JSON."""
 
     def to_json(self) -> dict[str, object]:
         return {

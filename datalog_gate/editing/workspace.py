@@ -241,7 +241,7 @@ class Workspace:
         ).decision
         assert isinstance(tolerant, ExplainedDecision)
         decision.explain_too(tolerant)
-        return tolerant, (*self._find_unfilled(rules), *tolerant.near_misses)
+        return tolerant, (*stack.warnings, *self._find_unfilled(rules), *tolerant.near_misses)
 
     def _find_unfilled(self, rules: Rules) -> Sequence[Diagnostic]:
         """Warnings about relations that the rules read and the configuration does not fill."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from typing import Any, Protocol
 
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId, Unknown
 
@@ -230,8 +230,8 @@ class Stack:
     `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``,
     ``("files", name)`` for the name of a file, and ``()`` if the whole template did.
     `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
-    that holds the group. The root has the `environments`, and the `live` resources of the whole tree if Heat told them;
-    `source` is what `template.reader` read it from, None if nobody may read it again.
+    that holds the group. The root has the `environments`, the `warnings` about all texts, and the `live` resources of
+    the whole tree if Heat told them; `source` is what `template.reader` read it from, None if nobody may read it again.
     """
 
     id: str
@@ -249,6 +249,7 @@ class Stack:
     sections: tuple[str, ...] = ()
     environments: tuple[EnvironmentFile, ...] = ()
     live: tuple[Live, ...] = ()
+    warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)
     template: Template | None = field(default=None, compare=False, repr=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     place: Span | None = field(default=None, compare=False)

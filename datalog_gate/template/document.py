@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.stack.model import Data, Locate, Path
 
 MAX_STEPS = 2_000_000
@@ -49,6 +50,8 @@ class Document:
     root: Node | None = None
     has_paths: bool = False
     """Whether data without text still has places: its paths."""
+    repeated: tuple[Diagnostic, ...] = ()
+    """Warnings of keys that a mapping has twice."""
     _asked: bool = field(default=False, repr=False)
     _same: Document | None = field(default=None, repr=False)
     """The document of the same text that has the nodes."""
@@ -57,7 +60,10 @@ class Document:
         """The same document as that of another file."""
         if file == self.file:
             return self
-        return Document(file, self.text, self.data, has_paths=self.has_paths, _same=self)
+        repeated = tuple(
+            replace(warning, span=warning.span and warning.span._replace(file=file)) for warning in self.repeated
+        )
+        return Document(file, self.text, self.data, has_paths=self.has_paths, repeated=repeated, _same=self)
 
     def place(self, path: Path) -> Span | None:
         """The span of the deepest part of `path` that exists in the text."""
@@ -142,12 +148,15 @@ def read_document(text: str, file: str, as_json: bool = True, spend: Callable[[i
         except (ValueError, RecursionError):
             pass  # YAML or invalid, or a number is too long, or too deep: YAML's reader knows the place
         else:
-            if repeats:  # the YAML reader refuses contradictory keys with their place
-                _Builder(text, file, spend).build()
+            builder = _Builder(text, file, spend)
+            if repeats:  # the YAML reader knows their places
+                with suppress(InputError):
+                    builder.build()
             spend(steps_of(data))
-            return Document(file, text, _bounded(data, file))
-    data, root = _Builder(text, file, spend).build()
-    return Document(file, text, {} if data is None else data, root)
+            return Document(file, text, _bounded(data, file), repeated=tuple(builder.repeated))
+    builder = _Builder(text, file, spend)
+    data, root = builder.build()
+    return Document(file, text, {} if data is None else data, root, repeated=tuple(builder.repeated))
 
 
 @dataclass(slots=True)
@@ -185,12 +194,13 @@ class Documents:
 def as_sent(document: Document) -> Document:
     """The document as Heat builds from it: as JSON, in which all keys are texts (``1: a`` is ``"1": a``).
 
-    Sections and the names in them are left as they are. Errors: InputError for two keys with one text.
+    Sections and the names in them are left as they are.
     """
     if document.root is None or not _has_other_keys(document.data):
         return document
-    data, root = _with_text_keys(document, document.data, document.root, 0, {})
-    return Document(document.file, document.text, data, root)
+    repeated = list(document.repeated)
+    data, root = _with_text_keys(document, document.data, document.root, 0, {}, repeated)
+    return Document(document.file, document.text, data, root, repeated=tuple(repeated))
 
 
 def _has_other_keys(data: Data) -> bool:
@@ -207,14 +217,19 @@ def _has_other_keys(data: Data) -> bool:
 
 
 def _with_text_keys(
-    document: Document, data: Data, node: Node, level: int, done: dict[tuple[int, int], tuple[Data, Node]]
+    document: Document,
+    data: Data,
+    node: Node,
+    level: int,
+    done: dict[tuple[int, int], tuple[Data, Node]],
+    repeated: list[Diagnostic],
 ) -> tuple[Data, Node]:
     known = (id(data), min(level, 2))
     if known in done:
         return done[known]
     inner = node[4]
     if isinstance(data, list):
-        items = [_with_text_keys(document, *pair, level + 1, done) for pair in zip(data, inner, strict=True)]
+        items = [_with_text_keys(document, *pair, level + 1, done, repeated) for pair in zip(data, inner, strict=True)]
         done[known] = [item for item, _ in items], (*node[:4], [place for _, place in items])
     elif isinstance(data, dict):
         texts: dict[Any, Data] = {}
@@ -222,10 +237,9 @@ def _with_text_keys(
         for key, value in data.items():
             name = key if level < 2 or isinstance(key, str) else json.dumps(key)
             at, below = inner[key]
-            changed, place = _with_text_keys(document, value, below, level + 1, done)
+            changed, place = _with_text_keys(document, value, below, level + 1, done, repeated)
             if name in texts and repr(texts[name]) != repr(changed):
-                message = f"`{name}` is already a key of this mapping, as a text"
-                raise _wrong("duplicate-key", message, _span(document.file, at), document.text)
+                repeated.append(_repeated(name, document.file, nodes[name][0], at))
             texts[name], nodes[name] = changed, (at, place)
         done[known] = texts, (*node[:4], nodes)
     else:
@@ -299,6 +313,12 @@ def _date(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
+def _repeated(key: object, file: str, first: Node, at: Node) -> Diagnostic:
+    """The warning of a key that a mapping has twice."""
+    message = f"`{key}` is a key of this mapping already, at {first[0] + 1}:{first[1] + 1}: Heat takes the last"
+    return Diagnostic("duplicate-key", message, _span(file, at), "remove one of them", "warning")
+
+
 def _span(file: str, node: Node, path: str = "") -> Span:
     return Span(file, node[0] + 1, node[1] + 1, node[2] + 1, node[3] + 1, path)
 
@@ -356,6 +376,8 @@ class _Builder:
         self.open: list[_Open] = []
         self.pairs: dict[int, tuple[Any, list[_Pair]]] = {}
         """By the id of a mapping with merge keys: the mapping, and its pairs in PyYAML 6.0.4."""
+        self.repeated: list[Diagnostic] = []
+        """Warnings of keys that a mapping has twice."""
         self.result: tuple[Any, Node | None] = (None, None)
         self.size = 0
 
@@ -518,15 +540,12 @@ class _Builder:
             top.key = None
         else:
             key = top.key[0]
-            twice = key in top.data and repr(top.data[key]) != repr(data)  # an identical repetition changes nothing
-            if twice and (top.anchor or not self._in_parameters()):
-                raise self._error("duplicate-key", f"`{key}` is already a key of this mapping", top.key[1])
+            if key in top.data and repr(top.data[key]) != repr(data):  # an identical repetition changes nothing
+                if top.anchor:  # it may be merged, where versions of PyYAML differ
+                    raise self._error("duplicate-key", f"`{key}` is already a key of this mapping", top.key[1])
+                self.repeated.append(_repeated(key, self.file, top.nodes[key][0], top.key[1]))
             top.data[key], top.nodes[key] = data, (top.key[1], node)
             top.key = None
-
-    def _in_parameters(self) -> bool:
-        """Whether the open mapping is the section of parameters, in which Heat accepts the last of equal names."""
-        return len(self.open) == 2 and self.open[0].key is not None and str(self.open[0].key[0]).lower() == "parameters"
 
     def _error(self, code: str, message: str, at: Any) -> InputError:
         node = at if isinstance(at, tuple) else _node(at, at, None)

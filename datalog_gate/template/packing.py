@@ -1,7 +1,7 @@
 """Texts of nested templates as Heat's client sends them.
 
-The client sends JSON of each template that another one reads by `get_file`, and replaces the names of files in it, which
-are relative to it (heatclient/common/template_utils.py:137).
+The client sends JSON of each template that another one reads by `get_file`, and replaces the names of files in it,
+which are relative to it (heatclient/common/template_utils.py:137).
 """
 
 from __future__ import annotations

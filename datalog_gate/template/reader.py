@@ -171,7 +171,7 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         for document in (body, *files)
         if document and isinstance(document.data, dict)
     )
-    return replace(stack, environments=tuple(written))
+    return replace(stack, environments=tuple(written), warnings=tuple(tree.warnings))
 
 
 def _locate_open(document: Document, hidden: Collection[str], path: Path) -> Span | None:

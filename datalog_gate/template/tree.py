@@ -67,6 +67,7 @@ class Tree:
     fetch: Fetch
     type_of: TypeOf
     problems: list[Diagnostic] = field(default_factory=list)
+    warnings: dict[Diagnostic, None] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, Expression] = field(default_factory=dict)
     veiled: list[Span | None] = field(default_factory=list)
@@ -172,7 +173,9 @@ class Tree:
         """The parsed document of a file; for `as_json` see `read_document`. Errors: InputError."""
         if not self.shade:
             self.sources[file] = text
-        return self.documents.read_sent(text, file, as_json, self.spend)
+        document = self.documents.read_sent(text, file, as_json, self.spend)
+        self.warnings |= dict.fromkeys(() if self.shade else document.repeated)
+        return document
 
 
 def is_remote(name: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic, Severity
 from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.base.records import replace
 from datalog_gate.files.check_options import LIVE_PREFIX, rebase_path
 from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.discovery import check_folder, discover_templates
@@ -133,13 +134,16 @@ def read_stacks(roots: Sequence[RootTemplate], options: argparse.Namespace, cata
             diagnostics += error.diagnostics
             sources |= error.sources
     if diagnostics:
+        for stack in stacks:
+            diagnostics += stack.warnings
+            sources |= stack.sources
         raise InputError(diagnostics, sources)
     return stacks
 
 
 def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
-    """Read the stack of a root. Errors: InputError, also for a stack without resources; only a warning if it may be
-    empty."""
+    """Read the stack of a root. One without resources has an error among its warnings; a warning if it may be empty.
+    Errors: InputError."""
     if options.stack:
         from datalog_gate.doors.cli.heat_client import read_live
 
@@ -151,7 +155,8 @@ def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalo
             f"{root.template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
         )
         severity: Severity = "warning" if root.may_be_empty else "error"
-        raise InputError([Diagnostic("no-resources", message, stack.place, severity=severity)], stack.sources)
+        empty = Diagnostic("no-resources", message, stack.place, severity=severity)
+        stack = replace(stack, warnings=(*stack.warnings, empty))
     return stack
 
 

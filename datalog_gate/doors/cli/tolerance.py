@@ -46,6 +46,8 @@ def tolerate(
     )
     if isinstance(decision, ExplainedDecision):
         decision.explain_too(tolerant)
+    warnings = [warning for stack in stacks for warning in stack.warnings]
+    tolerant = replace(tolerant, near_misses=(*warnings, *tolerant.near_misses))
     return replace(entry, answer=tolerant, keys=keys, ignores=ignores, used=used)
 
 

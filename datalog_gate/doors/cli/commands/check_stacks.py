@@ -107,7 +107,8 @@ def check(options: argparse.Namespace) -> int:
         else:
             write_file(path, format_report(form, entries, rules.policies, failing_tests))
     code = min((_exit_code(entry.answer, failing, options) for entry in entries), key=PRECEDENCE.index)
-    return code if decisions or code != OK else INPUT
+    built = [answer for answer in decisions if all(warning.code != "no-resources" for warning in answer.near_misses)]
+    return code if built or code != OK else INPUT
 
 
 def _find_warnings(
@@ -296,6 +297,8 @@ def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], option
         return INPUT if any(diagnostic.severity == "error" for diagnostic in answer.diagnostics) else OK
     if isinstance(answer, GateError):
         return UNDECIDED
+    if any(warning.severity == "error" for warning in answer.near_misses):
+        return INPUT
     levels = {compute_severity(violation) for violation in answer.violations if not violation.tolerated}
     unknown = any(not violation.tolerated for violation in answer.undetermined)
     if options.fail_on != "never" and (answer.outcome == "deny" or levels & set(failing)):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.diagnostics import did_you_mean, render
 from datalog_gate.base.errors import UsageError
-from datalog_gate.doors.cli.common import OK, load_catalogue, print_answer, print_note
+from datalog_gate.doors.cli.common import INPUT, OK, load_catalogue, print_answer, print_note
 from datalog_gate.files.templates import read_catalogue
 
 
@@ -25,11 +26,17 @@ def facts(options: argparse.Namespace) -> int:
         if catalogue.relation(name) is None:
             raise _no_relation(name, catalogue.names())
     format_facts = write if options.format == "jsonl" else write_text
+    code = OK
     for root in find_roots(options):
-        factset = flatten(read_root(root, options, catalogue), catalogue, options.relation or None)
+        stack = read_root(root, options, catalogue)
+        for warning in stack.warnings:
+            print(render(warning, stack.sources), file=sys.stderr)
+        factset = flatten(stack, catalogue, options.relation or None)
         for line in format_facts(factset, catalogue):
             print(line)
-    return OK
+        if any(warning.severity == "error" for warning in stack.warnings):
+            code = INPUT
+    return code
 
 
 def relations(options: argparse.Namespace) -> int:
