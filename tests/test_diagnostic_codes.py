@@ -187,6 +187,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         FACTS,
         {"template.yaml": SCALING + "desired_capacity: 5}\n"},
         {"template.yaml": SCALING + "desired_capacity: 3}\n"}),
+    "newer-version": (
+        FACTS,
+        {"template.yaml": GOOD.replace("2018-08-31", "2016-04-08") + "    condition: true\n"},
+        {"template.yaml": GOOD + "    condition: true\n"}),
     "bad-function": (
         FACTS,
         {"template.yaml": NAMED + "{list_join: a}"},

@@ -208,11 +208,38 @@ def test_a_version_that_is_a_number_is_not_missing() -> None:
     assert refusals(lambda: read_stack("heat_template_version: 2018\n"), "message") == [message]
 
 
-def test_a_key_of_later_versions_is_not_suggested_for_itself() -> None:
-    text = "heat_template_version: 2016-04-08\nresources: {a: {type: A, external_id: x}}\n"
-    assert refusals(lambda: read_stack(text), "message", "suggestion") == [
-        ("a resource has no key `external_id`", None)
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("{a: {type: A, external_id: x, condition: c}}", [("external_id", "2016-10-14", 34)]),
+        ("{}\nconditions: {c: {equals: [{get_param: x}]}}", [("conditions", "2016-10-14", 1)]),
+        ("{a: {type: A, properties: {p: {str_split: {if: [a, b, c]}}}}}", [("if", "2016-10-14", 62)]),
+        ("{a: {type: A, properties: {p: {if: [a, b, c]}}}}", []),  # plain data
+    ],
+)
+def test_what_a_later_version_has_is_said_once_with_that_version(text: str, wrong: list[tuple[str, str, int]]) -> None:
+    text = f"heat_template_version: 2016-04-08\nresources: {text}\n"
+    said = refusals(lambda: read_stack(text), "code", "message", "suggestion", "span.column") if wrong else []
+    assert said == [
+        (
+            "newer-version",
+            f"`{name}` is there from version {since}; this template is 2016-04-08",
+            f"write `heat_template_version: {since}`",
+            column,
+        )
+        for name, since, column in wrong
     ]
+    assert wrong or read_stack(text).resources
+
+
+@pytest.mark.parametrize(
+    "cause",
+    ["{get_file: none.txt}", "{get_param: none}", "{get_attr: [none, a]}", "{get_resource: none}", "{digest: a}"],
+)
+def test_what_follows_from_an_error_is_not_said(cause: str) -> None:
+    function = f"{{str_replace: {{template: {cause}, params: {{$a: b}}}}}}"
+    text = f"resources: {{a: {{type: A, properties: {{p: {{list_join: ['', {{str_split: [a, {function}]}}]}}}}}}}}\n"
+    assert len(problems(text)) == 1
 
 
 def test_all_problems_are_reported_together_with_their_text() -> None:

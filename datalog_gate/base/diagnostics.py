@@ -119,6 +119,7 @@ CODES: dict[str, str] = {
     "not-a-template": "The document is not a template of a known version.",
     "bad-template": "A section or resource of a template that is not well formed.",
     "group-size": "A scaling group whose size is not between its minimum and maximum.",
+    "newer-version": "A section, key or function that the template's version does not have yet.",
     "bad-function": "A template function with arguments that it can't take.",
     "bad-reference": "A reference to a parameter, resource or condition that does not exist.",
     "bad-parameter": "A parameter that does not exist, or whose value is not allowed.",

@@ -37,6 +37,9 @@ _SINCE = {
 _SHARED = "Ref Fn::GetAZs Fn::Join Fn::Split Fn::Replace Fn::Base64 Fn::MemberListToMap Fn::ResourceFacade Fn::Select"
 _REMOVED = dict.fromkeys(_SHARED.split(), "2014-10-16") | {"Fn::Select": "2015-10-15"}
 _CONDITIONAL = {"2016-10-14": "get_param equals not and or", "2017-09-01": "yaql contains"}
+_KEYS_SINCE = dict.fromkeys(("conditions", "condition", "external_id"), _CONDITIONS_SINCE) | {"tags": "2018-03-02"}
+"""The first version of HOT with a section, or a key of a resource or a parameter."""
+_CFN_SINCE = frozenset({"Conditions", "Fn::If"})
 _CFN_CONDITIONAL = "Ref Fn::FindInMap Fn::Equals Fn::Not Fn::And Fn::Or"
 
 RESOURCE_KEYS = {
@@ -71,6 +74,15 @@ class Dialect:
     def key(self, name: str) -> str:
         """The name in this dialect of the section or key that HOT calls `name`."""
         return name if self.hot else RESOURCE_KEYS.get(name, name.capitalize())
+
+    def newer(self, name: Data) -> str | None:
+        """The first version with the section, key or function of that name, if this one is older."""
+        if not self.hot:
+            newest = CFN_VERSIONS["AWSTemplateFormatVersion"]
+            return newest if name in _CFN_SINCE and self.version != newest else None
+        dates = [date for date, names in _SINCE.items() if name in names.split()]
+        date = _KEYS_SINCE.get(str(name), min(dates, default=""))
+        return date if date > self.date else None
 
     @property
     def names(self) -> Mapping[str, str]:

@@ -234,8 +234,9 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
     for name in data:
         if name not in (*VERSION_KEYS, *(sections if dialect.conditional else sections[:-1])):
-            help_ = tree.near(name, sections)
-            tree.report("bad-template", f"a template has no section `{name}`", document.key_place((name,)), help_)
+            place = document.key_place((name,))
+            if not tree.report_newer(name, dialect, document.file, place):
+                tree.report("bad-template", f"a template has no section `{name}`", place, tree.near(name, sections))
     scope = Scope(
         tree,
         document,
@@ -243,7 +244,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         inside,
         _section(tree, document, data, dialect.key("resources")),
         read_resource,
-        conditions=_section(tree, document, data, dialect.key("conditions")),
+        conditions=_section(tree, document, data, dialect.key("conditions")) if dialect.conditional else {},
     )
     section = _section(tree, document, data, dialect.key("parameters"))
     outputs = _section(tree, document, data, dialect.key("outputs"))

@@ -19,7 +19,7 @@ from datalog_gate.template.functions.attributes import attribute, hides
 from datalog_gate.template.functions.pure import BadFunction, TooLarge, Undecided, function, repeat, same, select
 from datalog_gate.template.packing import pack
 from datalog_gate.template.parameters import Given
-from datalog_gate.template.tree import Hidden, Tree, is_remote
+from datalog_gate.template.tree import Hidden, Tree
 
 MAX_READING = 30
 """The maximum depth of resources that read each other's attributes."""
@@ -266,11 +266,23 @@ class Scope:
         except TooLarge as error:
             self.tree.stop("too-large", f"`{name}` {error}", self.document.place(path[:-1]))
         except BadFunction as error:
-            self._wrong("bad-function", f"`{name}` {error}", path[:-1])
-            return None
+            if not self._needs_newer(raw, path):
+                self._wrong("bad-function", f"`{name}` {error}", path[:-1])
+            return self.unknown(name, arguments, path[:-1])
         if not isinstance(value, Unknown):
             self.known(name, arguments)
         return self._measured(value, path[:-1])
+
+    def _needs_newer(self, raw: Data, path: Path) -> bool:
+        """Report a function in the arguments that this version does not have yet. Return whether there is one."""
+        match raw:
+            case dict() if len(raw) == 1 and self.dialect.newer(*raw):
+                return self.tree.report_newer(*raw, self.dialect, self.document.file, self.document.place(path))
+            case dict():
+                return any(self._needs_newer(part, (*path, key)) for key, part in raw.items())
+            case list():
+                return any(self._needs_newer(part, (*path, at)) for at, part in enumerate(raw))
+        return False
 
     def _measured(self, value: Data, path: Path) -> Data:
         """The value of a function, after checking its size, since functions can build results of any size and depth."""
@@ -340,7 +352,7 @@ class Scope:
             raise BadFunction("takes a parameter's name, or [name, key, ...]")
         if name not in self.parameters:
             self._wrong("bad-reference", f"there is no parameter `{name}`", path, self.parameters, name)
-            return None
+            raise Undecided
         self.touched += ("parameters", name) in self.veiled
         try:
             return select(self.parameters[name], steps, parse=True)
@@ -389,7 +401,7 @@ class Scope:
             raise Undecided
         if not isinstance(name, str) or name not in self.definitions:
             self._wrong("bad-reference", f"there is no resource `{name}`", path, self.definitions, name)
-            return False
+            raise Undecided
         if self.exists(name) is False:
             # in Heat an output that refers to it has no value
             if path[0] != self.dialect.key("outputs") or why == "attribute":
@@ -411,9 +423,7 @@ class Scope:
             raise BadFunction("takes a file's name")
         fetched = self.tree.file(arguments, self.inside.base, self.document.place(path))
         if fetched is None:
-            if is_remote(arguments):
-                raise Undecided
-            return None
+            raise Undecided
         file, text = fetched
         if self.tree.packs:
             text = pack(file, text, self.inside.ancestors[0], self.tree.documents, self.tree.spend)

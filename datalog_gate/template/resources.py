@@ -95,7 +95,8 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
             content[part] = scope.resolve(value, (*path, key)) if part in _RESOLVED else value
         elif dialect.hot:
             place = scope.document.key_place((*path, key))
-            tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, dialect.parts))
+            if not tree.report_newer(key, dialect, scope.document.file, place):
+                tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, dialect.parts))
     if not isinstance(kind := content.get("type"), str):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
         return None

@@ -18,6 +18,7 @@ from datalog_gate.base.secrecy import MASK, masked
 from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Data, Locate, Path
 from datalog_gate.template.assumptions import Assumptions
+from datalog_gate.template.dialect import CFN_VERSIONS, Dialect
 from datalog_gate.template.document import MAX_STEPS, TOO_MUCH, Document, Documents
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks
@@ -83,6 +84,8 @@ class Tree:
     sent: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The name and text of each file that `get_file` read, by the text that is sent."""
     resources: int = 0
+    newer: set[tuple[str, str]] = field(default_factory=set)
+    """The templates, and the newer versions that they would need, that were reported."""
     here: Locate | None = None
     """The place of the resource that is being read."""
 
@@ -107,6 +110,20 @@ class Tree:
             yield
         finally:
             self.shade = outer
+
+    def report_newer(self, name: Data, dialect: Dialect, file: str, span: Span | None) -> bool:
+        """Report a section, key or function that the template's version does not have yet, once for each version that
+        has it. Return whether there is one."""
+        since = dialect.newer(name)
+        if since and (file, since) not in self.newer:
+            self.newer.add((file, since))
+            message = f"`{name}` is there from version {since}; this template is {dialect.version}"
+            key = "heat_template_version"
+            if not dialect.hot:
+                key, own = CFN_VERSIONS
+                message = f"`{name}` is there in {key} {since}; this template is {own} {dialect.version}"
+            self.report("newer-version", message, span, f"write `{key}: {since}`")
+        return since is not None
 
     def near(self, word: Data, candidates: Iterable[str]) -> str | None:
         """A suggestion for a name that is not a candidate. Only made for the first problems, since it takes time."""
