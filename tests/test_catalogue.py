@@ -222,7 +222,7 @@ def test_rules_may_name_what_templates_of_any_version_take() -> None:
     } == {
         "functions": set(functions),
         "versions": {version for _, version in written},
-        "sections": {*reader._SECTIONS, *reader._CFN_SECTIONS, *reader._VERSIONS},
+        "sections": {*reader._SECTIONS, *reader._CFN_SECTIONS, *dialect.VERSION_KEYS},
         "environment": set(environment.SECTIONS),
         "types": set(parameters.TYPES),
     }

@@ -16,9 +16,11 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.reports import format_decision
+from datalog_gate.engine.budget import UNLIMITED
 from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.explanation import format_lines
 from datalog_gate.files.templates import read_stack
+from tests.pages import DOCS
 from tests.test_decision import NOW, server
 
 HEAD = "heat_template_version: 2018-08-31\nresources:\n"
@@ -233,6 +235,22 @@ def test_an_explanation_has_at_most_two_kilobytes_and_counts_the_rest() -> None:
     assert isinstance(steps, list)
     assert left == len(lines) - len(steps) > 0
     assert text.endswith(f"        and {len(lines) - text.count(chr(10))} more")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stack", ["archive", "bastion", "staging", "wiki", "crowd", "edge_portal"])
+def test_both_engines_give_the_same_explanations(stack: str) -> None:
+    pytest.importorskip("pyDatalog")
+    rules = dg.load_rules(DOCS.parent / "rules")
+    read = dg.read_stack(DOCS.parent / "fixtures" / "stacks" / stack / "template.yaml")
+    native, other = (
+        rules.decide(read, now="2027-03-01", services=("edge",), engine=name, explain=True, budget=UNLIMITED)
+        for name in ("native", "pydatalog")
+    )
+    assert (format_decision(native), json.dumps(native.to_json())) == (
+        format_decision(other),
+        json.dumps(other.to_json()),
+    )
 
 
 QUESTION = """\

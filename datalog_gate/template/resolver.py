@@ -276,8 +276,8 @@ class Scope:
     def _needs_newer(self, raw: Data, path: Path) -> bool:
         """Report a function in the arguments that this version does not have yet. Return whether there is one."""
         match raw:
-            case dict() if len(raw) == 1 and self.dialect.newer(*raw):
-                return self.tree.report_newer(*raw, self.dialect, self.document.file, self.document.place(path))
+            case dict() if len(raw) == 1 and self.dialect.newer(name := next(iter(raw))):
+                return self.tree.report_newer(name, self.dialect, self.document.file, self.document.place(path))
             case dict():
                 return any(self._needs_newer(part, (*path, key)) for key, part in raw.items())
             case list():
