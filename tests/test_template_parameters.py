@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from datalog_gate.base.errors import InputError
@@ -270,6 +272,49 @@ BELOW = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("how", "kind", "first", "second", "places"),
+    [
+        ("merge", "comma_delimited_list", "[a, b]", "[c]", ["0.yaml:18", "0.yaml:21", "1.yaml:18"]),
+        ("merge", "comma_delimited_list", "'a,b'", "c", ["0.yaml:17", "0.yaml:17", "1.yaml:17"]),
+        ("deep_merge", "json", "{0: {l: [a], k: b}}", "{0: {l: [c]}}", ["0.yaml:26", "0.yaml:33"]),
+    ],
+)
+def test_each_part_of_a_merged_value_has_the_place_of_its_own_file(
+    tmp_path: Path, how: str, kind: str, first: str, second: str, places: list[str]
+) -> None:
+    (tmp_path / "t.yaml").write_text(
+        f"{HEAD}parameters: {{p: {{type: {kind}}}}}\nresources: {{a: {{type: A, metadata: {{get_param: p}}}}}}\n"
+    )
+    for at, value in enumerate((first, second)):
+        (tmp_path / f"{at}.yaml").write_text(f"parameters: {{p: {value}}}\nparameter_merge_strategies: {{p: {how}}}\n")
+    [resource] = read_stack(tmp_path / "t.yaml", environments=[tmp_path / "0.yaml", tmp_path / "1.yaml"]).resources
+    paths = [(0,), (1,), (2,)] if isinstance(resource.metadata, list) else [("0", "l", 0), ("0", "k")]
+    spans = [resource.locate(("metadata", *path)) for path in paths]
+    assert [span and f"{Path(span.file).name}:{span.column}" for span in spans] == places
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "column"),
+    [
+        ("parameters: {n: ten}", "bad-parameter", 14),
+        ("parameter_defaults: {n: ten}", "bad-parameter", 22),
+        ("{parameters: {n: 1}, resource_registry: {'My::A': none.yaml}}", "missing-file", 51),
+        ("{parameters: {n: 1}, resource_registry: {resources: {a: {'My::A': none.yaml}}}}", "missing-file", 57),
+        ("{parameters: {n: 1}, resource_registry: {'My::A': B, B: 'My::A'}}", "bad-environment", 51),
+    ],
+)
+def test_a_mistake_in_an_environment_has_its_place_there(
+    tmp_path: Path, environment: str, code: str, column: int
+) -> None:
+    (tmp_path / "t.yaml").write_text(
+        f"{HEAD}parameters: {{n: {{type: number}}}}\nresources: {{a: {{type: 'My::A'}}}}\n"
+    )
+    (tmp_path / "e.yaml").write_text(environment)
+    said = refusals(lambda: read_stack(tmp_path / "t.yaml", environments=[tmp_path / "e.yaml"]), "code", "span")
+    assert [(code, Path(span.file).name, span.column) for code, span in said] == [(code, "e.yaml", column)]
+
+
 def merged_below(key: str, first: str, second: str) -> Stack:
     text = (
         HEAD
@@ -301,8 +346,8 @@ def test_what_only_a_nested_template_declares_is_merged_by_its_type(
 
 def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
     assert refusals(lambda: merged_below("both", "x", "y"), "code", "message") == [
-        ("bad-environment", "`both` can't be merged: its type is not known"),
         ("bad-parameter", "parameter `both` can't be 'x': it is not a valid json"),
+        ("bad-environment", "`both` can't be merged: its type is not known"),
     ]
 
 

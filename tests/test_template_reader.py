@@ -211,9 +211,9 @@ def test_a_version_that_is_a_number_is_not_missing() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("{a: {type: A, external_id: x, condition: c}}", [("external_id", "2016-10-14", 34)]),
+        ("{a: {type: A, external_id: x, condition: c}}", [("external_id", "2016-10-14", 26)]),
         ("{}\nconditions: {c: {equals: [{get_param: x}]}}", [("conditions", "2016-10-14", 1)]),
-        ("{a: {type: A, properties: {p: {str_split: {if: [a, b, c]}}}}}", [("if", "2016-10-14", 62)]),
+        ("{a: {type: A, properties: {p: {str_split: {if: [a, b, c]}}}}}", [("if", "2016-10-14", 54)]),
         ("{a: {type: A, properties: {p: {if: [a, b, c]}}}}", []),  # plain data
     ],
 )

@@ -75,7 +75,7 @@ class Dialect:
         """The name in this dialect of the section or key that HOT calls `name`."""
         return name if self.hot else RESOURCE_KEYS.get(name, name.capitalize())
 
-    def newer(self, name: Data) -> str | None:
+    def newer(self, name: object) -> str | None:
         """The first version with the section, key or function of that name, if this one is older."""
         if not self.hot:
             newest = CFN_VERSIONS["AWSTemplateFormatVersion"]

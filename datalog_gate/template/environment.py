@@ -14,7 +14,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from datalog_gate.base.diagnostics import Diagnostic, closest, suggest_name
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Unknown
@@ -392,18 +392,35 @@ def _given(document: Document, name: str, section: Mapping[str, Data]) -> Iterat
 
 
 def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: bool, account: WorkAccount) -> None:
-    old = target[key].value if key in target else None
-    written = (target[key].written if key in target else ()) + given.written
-    account.spend(len(written) + steps_of(old) + steps_of(given.value))
+    old = target.get(key, Given(None, "environment"))
+    written = old.written + given.written
+    account.spend(len(written) + steps_of(old.value) + steps_of(given.value))
     try:
-        target[key] = Given(
-            _merged(old, given.value, str(kind), deep), "environment", given.place, written, locate=given.locate
-        )
+        merged = _merged(old.value, given.value, str(kind), deep)
+        locate = partial(_locate_merged, old, given, deep)
+        target[key] = Given(merged, "environment", given.place, written, locate=locate)
     except (TypeError, ValueError, AttributeError):
         message = f"`{key}` can't be merged as {kind}"
         if not kind:
             message = f"`{key}` can't be merged: its type is not known"
         account.report(Diagnostic("bad-environment", message, given.place))
+
+
+def _locate_merged(old: Given, given: Given, deep: bool, path: Path) -> Span | None:
+    """The place of a part of the merged value, in the text that it came from."""
+    before, after = old.value, given.value
+    for at, step in enumerate(path):
+        if isinstance(step, int) and isinstance(before, str | list) and before:
+            count = len(before) if isinstance(before, list) else before.count(",") + 1
+            return old.locate(path) if step < count else given.locate((*path[:at], step - count, *path[at + 1 :]))
+        if not (isinstance(before, dict) and isinstance(after, dict)):
+            break
+        if after.get(step) is None:
+            return old.locate(path)
+        if not deep:
+            break
+        before, after = before.get(step), after[step]
+    return given.locate(path)
 
 
 def _merged(old: Data, new: Data, kind: str, deep: bool) -> Data:

@@ -55,8 +55,8 @@ _CONSTRAINTS = {
 """The types that each constraint may apply to. If a map has several, Heat takes the first in this order."""
 _BOUNDS = {"modulo": ("step", "offset"), "range": ("min", "max"), "length": ("min", "max")}
 
-Report = Callable[[str, str, str, str | None], None]
-"""Reports a problem: code, message, name of the parameter (possibly undefined), suggestion."""
+Report = Callable[[str, str, str, str | None, Span | None], None]
+"""Reports a problem: code, message, name of the parameter, suggestion, and the place if it is not the definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,7 @@ def read_parameters(
             f"there is no parameter `{name}`",
             name,
             near and suggest_name(near, "`"),
+            given[name].place,
         )
 
     def nobody_knows(name: str) -> Unknown:
@@ -174,19 +175,19 @@ def _parameter(
 ) -> Parameter:
     keys = CFN_KEYS if not dialect.hot else _HOT_KEYS | {"tags"} if dialect.date >= "2018-03-02" else _HOT_KEYS
     if not isinstance(definition, dict):
-        report("bad-template", f"the definition of parameter `{name}` must be a map", name, None)
+        report("bad-template", f"the definition of parameter `{name}` must be a map", name, None, None)
         return Parameter(name, "string", no_value(name), "none", False, {})
     hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
     if wrong := [key for key in definition if key not in keys]:
         near = closest(str(wrong[0]), keys)
         key = MASK if hidden and not near else wrong[0]  # may be the end of an unquoted default with a comma
         message = f"the definition of parameter `{name}` has no key `{key}`"
-        report("bad-template", message, name, near and suggest_name(near, "`"))
+        report("bad-template", message, name, near and suggest_name(near, "`"), None)
         return Parameter(name, "string", no_value(name), "none", hidden, {})
     kind = _type(definition, dialect)
     if kind not in TYPES:
         known = ", ".join(TYPES if dialect.hot else CFN_TYPES)
-        report("bad-template", f"the type of parameter `{name}` is not one of {known}", name, None)
+        report("bad-template", f"the type of parameter `{name}` is not one of {known}", name, None, None)
         kind = "string"
     default_key = dialect.key("default")
     rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
@@ -200,7 +201,7 @@ def _parameter(
         if not isinstance(definition.get("tags", []), list):
             raise _RefusedError("`tags` must be a list")
     except _RefusedError as error:
-        report("bad-template", f"parameter `{name}`: {error}", name, None)
+        report("bad-template", f"parameter `{name}`: {error}", name, None, None)
         constraints = []
     read = partial(_read, name, str(kind), constraints, report, hidden)
     checked = kind == TYPES[2] or any(constraint != "custom_constraint" for constraint, _ in constraints)
@@ -285,7 +286,7 @@ def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: boo
         shown = "a hidden value" if secret else _brief(given.value)
         known = isinstance(error, _RefusedError) and not secret
         reason = error if known else f"it is not a valid {kind}"
-        report("bad-parameter", f"parameter `{name}` can't be {shown}: {reason}", name, None)
+        report("bad-parameter", f"parameter `{name}` can't be {shown}: {reason}", name, None, given.place)
         return refused
 
 

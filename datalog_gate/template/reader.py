@@ -137,6 +137,7 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
     try:
         body = parsed(tree, "<environment>", source.environment, as_json=False) if source.environment else None
         files = [parsed(tree, name, text, as_json=False) for name, text in source.environments]
+        tree.environments = {file.file: file for file in (body, *files) if file}
         document = parsed(tree, source.file, source.text)
         types = declared_types(document.data)
         different = {id(file): file for file in files}.values()
@@ -250,9 +251,9 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     outputs = _section(tree, document, data, dialect.key("outputs"))
     tree.spend(steps_of_section(section, given) + _PER_NAME * (len(scope.conditions) + len(outputs)))
 
-    def report(code: str, message: str, name: str, suggestion: str | None) -> None:
-        defined = document.key_place((dialect.key("parameters"), name))
-        tree.report(code, message, defined if name in section else given[name].place, suggestion)
+    def report(code: str, message: str, name: str, suggestion: str | None, place: Span | None) -> None:
+        defined = document.key_place((dialect.key("parameters"), name)) if name in section else None
+        tree.report(code, message, place or defined, suggestion)
 
     parameters = read_parameters(
         section,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 
+from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import content
 from datalog_gate.base.records import replace as with_changes
@@ -170,21 +171,24 @@ def _resource(
     """The resource for a definition, with its nested stack."""
     tree = scope.tree
     own = ResourceId(f"{inside.id}/{member.name}")
-    kind, file, mapping = Resolved(member.type)
+    resolved = Resolved(member.type)
     try:
-        kind, file, mapping = inside.registry.resolve(member.type, member.name, tree.knows_type, tree.spend)
+        resolved = inside.registry.resolve(member.type, member.name, tree.knows_type, tree.spend)
     except ValueError as error:
-        tree.report("bad-environment", str(error), where(("type",)))
+        _, file = inside.registry.types.entries.get(member.type, ("", None))
+        place = _place_of_mapping(tree, Resolved(member.type, file, member.type), member.name)
+        tree.report("bad-environment", str(error), place or where(("type",)))
+    kind = resolved.type
     nested: Stack | None = None
     unsure: Unknown | None = None
     properties = member.properties
     if isinstance(properties, Unknown):
-        names = _property_names(tree, kind, file or inside.base)
+        names = _property_names(tree, kind, resolved.file or inside.base)
         unsure = properties if names is None else None
         properties = {name: _part(properties, name) for name in names or ()}
     if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
         # a stack of its own gets the whole registry (heat/engine/resources/openstack/heat/remote_stack.py:286)
-        registry = inside.registry if kind == STACK else inside.registry.child(member.name, mapping, tree.spend)
+        registry = inside.registry if kind == STACK else inside.registry.child(member.name, resolved.key, tree.spend)
         facade = {
             "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
             "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
@@ -211,7 +215,7 @@ def _resource(
             unsure = Unknown(content(own.path), where(("type",)), unread=True)
         else:
             with tree.shaded(where.hides(("type",), True), f"the type of {own.path}", where(("type",))):
-                nested, unsure = _of_file(tree, kind, file or inside.base, below, properties, where)
+                nested, unsure = _of_file(tree, resolved, below, properties, where)
     return Resource(
         id=own,
         name=member.name,
@@ -247,8 +251,17 @@ def _part(properties: Unknown, name: str) -> Unknown:
 Nested = tuple[Stack | None, Unknown | None]
 
 
-def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[str, Data], where: Where) -> Nested:
-    named = tree.file(name, base, where(("type",)))
+def _place_of_mapping(tree: Tree, resolved: Resolved, name: str) -> Span | None:
+    """The place in an environment of the mapping that led to the type of the resource with that name."""
+    document = tree.environments.get(resolved.file or "")
+    way = (resolved.key,) if resolved.key else ("resources", name)
+    return document and document.place(("resource_registry", *way))
+
+
+def _of_file(tree: Tree, resolved: Resolved, below: Nesting, given: Mapping[str, Data], where: Where) -> Nested:
+    name = resolved.type
+    place = _place_of_mapping(tree, resolved, ResourceId(below.id).name)
+    named = tree.file(name, resolved.file or below.base, place or where(("type",)))
     if named is None:
         return None, Unknown(content(name), where(("type",)), unread=True) if is_remote(name) else None
     file, text = named

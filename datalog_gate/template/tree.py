@@ -5,7 +5,7 @@ Diagnostics contain no hidden values. Exceeding a limit raises an InputError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Never
 
@@ -70,6 +70,8 @@ class Tree:
     problems: list[Diagnostic] = field(default_factory=list)
     warnings: dict[Diagnostic, None] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
+    environments: Mapping[str, Document] = field(default_factory=dict)
+    """By file."""
     secrets: dict[str, Expression] = field(default_factory=dict)
     veiled: list[Span | None] = field(default_factory=list)
     shade: Diagnostic | None = None
