@@ -255,7 +255,7 @@ def _place_of_mapping(tree: Tree, resolved: Resolved, name: str) -> Span | None:
     """The place in an environment of the mapping that led to the type of the resource with that name."""
     document = tree.environments.get(resolved.file or "")
     way = (resolved.key,) if resolved.key else ("resources", name)
-    return document and document.place(("resource_registry", *way))
+    return document.place(("resource_registry", *way)) if document else None
 
 
 def _of_file(tree: Tree, resolved: Resolved, below: Nesting, given: Mapping[str, Data], where: Where) -> Nested:
