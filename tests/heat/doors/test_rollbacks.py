@@ -143,7 +143,7 @@ def roll_back(heat: Heat, name: str, body: dict[str, Any]) -> tuple[str, str]:
     """Add a resource that fails, and have this rolled back. Return the status and reason in the end."""
     key, failing = "resources", FAILING
     if "Resources" in body:
-        key, failing = "Resources", {"Type": FAILING["type"], "Properties": FAILING["properties"]}
+        key, failing = "Resources", {name.title().replace("_", ""): part for name, part in FAILING.items()}
     update = {**body, key: {**body[key], "bad": failing}}
     assert heat.on(name, "PUT", template=update, files=FILES, disable_rollback=False).status_code == 202
     wait(lambda: heat.stack(name)["stack_status"].startswith("ROLLBACK"), lambda: str(heat.stack(name)))
