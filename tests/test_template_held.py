@@ -54,6 +54,12 @@ def properties(stack: Stack) -> dict[str, Data]:
     return {resource.name: dict(resource.properties) for resource in child(stack).resources}
 
 
+def test_an_output_of_what_heat_deleted_has_no_value() -> None:
+    data = {"str_split": [",", {"get_attr": ["disk", "metadata"]}, 0]}
+    stack = read(held({**CHILD, "resources": {}, "outputs": {"o": {"value": data}}}))
+    assert (list(child(stack).resources), child(stack).outputs) == ([], {"o": None})
+
+
 def test_a_nested_stack_in_heat_replaces_the_one_in_the_parents_template() -> None:
     stack = read(held(size=64, unknown="left by an update"))
     assert (child(stack).id, child(stack).name, child(stack).depth) == ("web/db", "web-db-x7", 1)

@@ -113,6 +113,24 @@ def test_an_output_that_refers_to_what_is_not_built_has_no_value() -> None:
     assert read(text).outputs == {"o": None}
 
 
+def test_an_output_that_refers_to_nothing_has_no_value_and_warns() -> None:
+    lists = "[a, {get_resource: nte}, {get_param: keys}]"
+    stack = read(
+        f"parameters: {{key: {{type: string}}}}\nresources: {{net: {{type: A}}}}\noutputs: {{o: {{value: {lists}}}}}\n"
+    )
+    said = [
+        (warning.severity, warning.span and warning.span.line, warning.message, warning.suggestion)
+        for warning in stack.warnings
+    ]
+    assert (stack.outputs, said) == (
+        {"o": None},
+        [
+            ("warning", 4, "there is no resource `nte`: in Heat the output has no value", "did you mean `net`?"),
+            ("warning", 4, "there is no parameter `keys`: in Heat the output has no value", "did you mean `key`?"),
+        ],
+    )
+
+
 def test_a_resource_requires_another_for_its_first_reason() -> None:
     values = "[{get_resource: a}, {get_attr: [a, x]}, {get_attr: [{get_resource: a}, x]}]"
     _, other = read(f"resources: {{a: {{type: A}}, b: {{type: A, properties: {{x: {values}}}}}}}\n").resources
@@ -175,6 +193,7 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("conditions: {never: false}\nresources: {a: {type: A, condition: never}, b: {type: A, properties: {x: {get_resource: a}}}}\n", ("bad-reference", 3, "the condition of the resource `a` is false", None)),
         ("conditions: {never: false}\nresources: {a: {type: A, condition: never}}\noutputs: {o: {value: {get_attr: [a, x]}}}\n", ("bad-reference", 4, "the condition of the resource `a` is false", None)),
         ("resources: {a: {type: A}, b: {type: A, properties: {x: {get_resource: [a]}}}}\n", ("bad-reference", 2, "there is no resource `['a']`", None)),
+        ("outputs: {o: {value: {get_attr: [a, x]}}}\n", ("bad-reference", 2, "there is no resource `a`", None)),
         ("outputs: {o: 1}\n", ("bad-template", 2, "the output `o` needs a `value`", None)),
         ("parameters: {p: {type: text}}\n", ("bad-template", 2, "the type of parameter `p` is not one of string, number, comma_delimited_list, json, boolean", None)),
         ("parameters: {p: {type: string, defualt: x}}\n", ("bad-template", 2, "the definition of parameter `p` has no key `defualt`", "did you mean `default`?")),

@@ -353,11 +353,13 @@ def _outputs(scope: Scope, inside: Nesting, section: Mapping[str, Data]) -> dict
         if not isinstance(definition, dict) or key not in definition:
             scope.tree.report("bad-template", f"the output `{name}` needs a `{key}`", scope.document.key_place(path))
             continue
-        touched = scope.touched
+        touched, missing = scope.touched, scope.missing
         given = condition in definition and scope.dialect.conditional
         truth = scope.condition(definition[condition], (*path, condition)) if given else True
         value = scope.resolve(definition[key], (*path, key)) if truth is not False else None
         if scope.touched != touched or inside.hidden:
             scope.veiled.add(("outputs", name))
+        if scope.missing != missing:
+            value = None
         outputs[name] = scope.write("if", [truth, value, None], path) if isinstance(truth, Unknown) else value
     return outputs

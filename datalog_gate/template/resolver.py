@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import date
+from typing import Never
 
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.unknown import LOGIC, call
@@ -91,6 +92,8 @@ class Scope:
     """As `Stack.hidden`."""
     touched: int = 0
     """The number of reads of hidden values. If it grows during a function call, the result is hidden."""
+    missing: int = 0
+    """The number of references to nothing in outputs that Heat builds without a value."""
     reading: int = 0
     """The number of resources being read."""
     simple: Resources = field(default_factory=lambda: Resources({}, ()))
@@ -300,6 +303,21 @@ class Scope:
     def _wrong(self, code: str, message: str, path: Path, known: Iterable[str] = (), word: Data = None) -> None:
         self.tree.report(code, message, self.document.place(path), self.tree.near(word, known))
 
+    def _miss(self, kind: str, name: Data, path: Path, known: Iterable[str]) -> Never:
+        """Report a reference to nothing. In an output Heat refuses only what it reads when it validates, attributes and
+        conditions, and nothing in a stack that exists. Else it builds the stack, and the output has no value."""
+        message = f"there is no {kind} `{name}`"
+        calls = ((name, path[at + 1 : at + 2]) for at, name in enumerate(path) if name in self.dialect.functions)
+        read = any(name in _ATTRIBUTES or (name in _CHOICES and at == (0,)) for name, at in calls)
+        is_value = path[:1] + path[2:3] == (self.dialect.key("outputs"), self.dialect.key("value"))
+        if not is_value or (read and self.inside.id not in self.tree.held.stacks):
+            self._wrong("bad-reference", message, path, known, name)
+        else:
+            self.missing += 1
+            near = self.tree.near(name, known)
+            self.tree.warn(f"{message}: in Heat the output has no value", self.document.place(path), near)
+        raise Undecided
+
     def _if(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
         least = 2 if self.dialect.date >= "2021-04-16" else 3
         if not isinstance(raw, list) or not least <= len(raw) <= 3:
@@ -351,8 +369,7 @@ class Scope:
         if not isinstance(name, str):
             raise BadFunction("takes a parameter's name, or [name, key, ...]")
         if name not in self.parameters:
-            self._wrong("bad-reference", f"there is no parameter `{name}`", path, self.parameters, name)
-            raise Undecided
+            self._miss("parameter", name, path, self.parameters)
         self.touched += ("parameters", name) in self.veiled
         try:
             return select(self.parameters[name], steps, parse=True)
@@ -400,8 +417,7 @@ class Scope:
         if isinstance(name, Unknown | ResourceId):
             raise Undecided
         if not isinstance(name, str) or name not in self.definitions:
-            self._wrong("bad-reference", f"there is no resource `{name}`", path, self.definitions, name)
-            raise Undecided
+            self._miss("resource", name, path, self.definitions)
         if self.exists(name) is False:
             # in Heat an output that refers to it has no value
             if path[0] != self.dialect.key("outputs") or why == "attribute":
@@ -502,6 +518,7 @@ def _mentioned(definition: Data) -> list[str]:
 
 _PER_MEMBER, _PER_PART = 10, 2
 """The steps of reading an attribute of a group, for each member, and of a list or map besides its items."""
+_ATTRIBUTES, _CHOICES = ("get_attr", "Fn::GetAtt"), ("if", "Fn::If")
 _YAQL = {"expression", "data"}
 _APART = {"yaql", "repeat"}
 """Functions whose arguments Heat resolves one by one, so that one that is left out is null."""

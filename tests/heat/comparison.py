@@ -89,6 +89,8 @@ def _stack(
         )
         for name, value in ours.outputs.items():
             shaped = {at: answer.outputs.get(name) for at, answer in answers.items()}
+            if value is None:  # in Heat's API an output with an error has no value
+                shaped = {at: None if list(refusals(output)) else output for at, output in shaped.items()}
             _value(report, f"{ours.id} output {name}", value, shaped)
         if more := {name for answer in answers.values() for name in answer.outputs} - ours.outputs.keys():
             report.differ(f"{ours.id} outputs", sorted(ours.outputs), sorted(more))

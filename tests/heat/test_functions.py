@@ -18,8 +18,8 @@ from heat.engine.hot.functions import Removed
 
 from tests.heat.categories import category
 from tests.heat.comparison import Difference, stack_refusals
-from tests.heat.heat_side import HeatStack, resolve
-from tests.heat.inputs import compare_body
+from tests.heat.heat_side import HeatStack, Refused, refusals, resolve
+from tests.heat.inputs import compare_body, ours_of
 from tests.heat.verdicts import Contradiction
 
 HOT: tuple[str, ...] = (
@@ -246,6 +246,29 @@ absent
 {list_join: ['', [net]]}
 """
 
+OUTPUTS = """
+{get_resource: absent}
+{get_param: absent}
+{get_attr: [absent, name]}
+{get_resource: net}
+{list: [a, {get_resource: absent}]}
+{list_join: [',', [a, {get_param: absent}]]}
+{str_split: [',', {get_param: absent}]}
+{str_split: [',', {get_attr: [absent, name]}]}
+{get_attr: [{get_param: absent}, value]}
+{get_attr: [echo, {get_param: absent}]}
+{get_param: [map, {get_param: absent}]}
+{if: [yes_, {get_param: absent}, a]}
+{if: [no_, {get_param: absent}, a]}
+{if: [{equals: [{get_param: absent}, 1]}, a, b]}
+{get_file: {get_param: absent}}
+{Ref: absent}
+{Ref: net}
+{'Fn::GetAtt': [absent, name]}
+{'Fn::Join': [',', [a, {Ref: absent}]]}
+{'Fn::Select': [0, [{Ref: absent}, b]]}
+"""
+
 CONDITIONS = """
 {equals: [1, 1]}
 {equals: [1, '1']}
@@ -376,6 +399,25 @@ def tried(lines: str, name: str, texts: list[str]) -> set[bool]:
 def test_every_function_gives_what_it_gives_in_heat(version: tuple[str, str]) -> None:
     problems = [(value, some) for value in expressions(VALUES) if (some := differences(body(version, value)))]
     assert problems == []
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=" ".join)
+def test_an_output_that_refers_to_nothing_is_refused_or_without_a_value_as_in_heat(version: tuple[str, str]) -> None:
+    outcomes = []
+    for value in expressions(OUTPUTS):
+        parts = json.loads(body(version, value))
+        del parts["resources" if version[0] == "heat_template_version" else "Resources"]["vm"]
+        text = json.dumps(parts)
+        heat, ours = resolve(text, FILES, {}, "web", "word"), ours_of(template=text, files=FILES, stack_name="web")
+        outcomes.append(
+            (
+                value,
+                None if isinstance(heat, Refused) else not list(refusals(heat.outputs)),
+                None if isinstance(ours, list) else ours.outputs["x"] is not None,
+            )
+        )
+    assert [outcome for outcome in outcomes if outcome[1] is not outcome[2]] == []
+    assert {heat for _, heat, _ in outcomes} == {None, False, True}
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=" ".join)
