@@ -560,3 +560,10 @@ def test_a_number_that_no_rule_can_hold_is_refused() -> None:
     assert refused.value.diagnostics == (
         Diagnostic("too-large", "the stack web has a number of more than 4000 digits"),
     )
+
+
+def test_a_map_with_an_unknown_value_has_no_other_keys_than_those_below() -> None:
+    server = resource("srv", "OS::Nova::Server", metadata={"a.b": NETWORK})
+    rows = facts(stack(server), "os:nova:server.metadata")["os:nova:server.metadata"]
+    [key] = [key for row in rows for key in row[1:2] if isinstance(key, Unknown)]
+    assert key.prefix == "a\\.b."

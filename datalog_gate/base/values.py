@@ -134,6 +134,8 @@ class Unknown:
     """Its bounds, if it is a number."""
     of: tuple[Unknown, ...] = field(default=(), kw_only=True, compare=False, repr=False)
     """The `bases` of the unknowns that it was computed from."""
+    prefix: str = field(default="", kw_only=True, compare=False, repr=False)
+    """What its text begins with, if it is a text."""
     domain: tuple[Value, ...] = field(default=(), kw_only=True, compare=False, repr=False)
     """All values that it can have, if these are few and known."""
     place: Span | None = field(default=None, compare=False)

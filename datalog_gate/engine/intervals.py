@@ -13,6 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from datalog_gate.base.records import dataclass, replace
+from datalog_gate.base.text_parts import differ
 from datalog_gate.base.values import EXACT, NOT_NULL, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def decide_comparison(comparator: Comparator, left: Value, right: Value, null_te
     kinds, others = kinds_of(left), kinds_of(right)
     if comparator in ("=", "!="):
         common = kinds & others & (Kind.ANY if null_test else NOT_NULL)
-        if not common or _is_apart(left, right) or _is_apart(right, left):
+        if not common or _is_apart(left, right) or _is_apart(right, left) or differ(left, right):
             return not equal
     if not (Kind.NUMBER & kinds and Kind.NUMBER & others):
         return None

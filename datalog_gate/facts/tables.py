@@ -11,7 +11,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, show
 from datalog_gate.facts.factset import StoredOrigin
@@ -271,7 +271,11 @@ def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) ->
         if leaf_path:
             yield (*known, text, value), place, open_to
         if open_to:
-            yield wildcard(relation, known, place, open_to)
+            row, place, unknown = wildcard(relation, known, place, open_to)
+            if leaf_path:  # what is inside has a path that begins so
+                at = len(known)
+                row = (*row[:at], replace(row[at], prefix=f"{text}."), *row[at + 1 :])
+            yield row, place, unknown
 
 
 def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> LocatedRow:
