@@ -55,6 +55,9 @@ ERRORS = {
     "a literal that is false beats an error": (
         "p(x) :- e(x, y), 1 / y > 0, y > 0.",
         {(1,)}, set()),
+    "a recursion goes on behind an error": (
+        "f(5, 0). f(5, 1). f(1, 2). p(5). p(y) :- p(x), f(x, y), 6 / y > 0.",
+        {(5,), (1,), (2,)}, {((0,), 57)}),
 }  # fmt: skip
 
 

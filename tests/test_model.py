@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from datalog_gate.base.values import Row
-from datalog_gate.engine.least_model import Constants, IndexedTable, Model
+from datalog_gate.engine.least_model import Constants, IndexedTable
 
 ROWS: list[Row] = [("a", 1, None), ("b", 1, 2), ("a", 2, 2), (None, 1, 2)]
 LATER: list[Row] = [("b", 1, 3), (None, 1, 3)]
@@ -34,14 +34,6 @@ def test_an_index_leaves_out_nulls_and_takes_up_rows_that_come_later(
     assert grown.indexed == {(constants, keys)}
 
 
-def test_a_table_makes_the_indexes_of_another() -> None:
-    table, other = IndexedTable(ROWS), IndexedTable(LATER)
-    table.index((), (0,))
-    table.index(((1, 1),), ())
-    other.index_like(table)
-    assert other.indexed == {((), (0,)), (((1, 1),), ())}
-
-
 @pytest.mark.parametrize(
     ("columns", "key", "expected"),
     [
@@ -58,7 +50,3 @@ def test_a_lookup_finds_rows_by_what_they_hold_a_null_too(
     columns: tuple[int, ...], key: Row, expected: list[Row]
 ) -> None:
     assert list(IndexedTable(ROWS).lookup(columns, key)) == expected
-
-
-def test_a_model_has_no_rows_of_a_relation_that_it_lacks() -> None:
-    assert [list(Model({"p": IndexedTable(LATER)}).rows(name)) for name in ("p", "q")] == [LATER, []]
