@@ -11,7 +11,7 @@ import pytest
 from contrib.harvest import compact, relation_name
 from datalog_gate.schema import cloud, resource_types
 from datalog_gate.schema.catalogue import SHIPPED
-from datalog_gate.schema.declaration import Property, Relation, ResourceType
+from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.relations import ENVIRONMENT_SECTIONS, FIXED, FUNCTIONS, SECTIONS, VERSIONS
 from datalog_gate.template import dialect, environment, parameters, reader
 
@@ -21,57 +21,11 @@ OWN = json.loads((DATA / resource_types.SOURCES[1]).read_text())
 TYPES = {name: data for source in (HEAT, OWN) for name, data in source.items() if name != "source"}
 
 
-TEXT = "string or resource"
-
-
 def columns(name: str) -> str:
     """The columns of a relation with their kinds in words."""
     relation = SHIPPED.relation(name)
     assert relation is not None, name
     return ", ".join(f"{column.name}: {column.kinds.describe()}" for column in relation.columns)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (
-            "os:cinder:volume_attachment",
-            f"_stack: string, instance_uuid: {TEXT}, mountpoint: string or null, volume_id: {TEXT}",
-        ),
-        ("os:nova:server.metadata", "_key: string, _value: anything"),
-        ("os:nova:server.tags", f"_index: number, _value: {TEXT}"),
-        (
-            "os:nova:server.networks.port_extra_properties.allowed_address_pairs",
-            "_index: number, _index2: number, ip_address: string, mac_address: string or null",
-        ),
-        ("datalog_gate:policy", "_stack: string, expires: string or null, service: string"),
-    ],
-)
-def test_a_type_has_one_relation_and_one_for_each_list_and_map(name: str, expected: str) -> None:
-    assert columns(name) == f"_id: resource, {expected}"
-
-
-@pytest.mark.parametrize(
-    ("name", "key", "expected"),
-    [
-        (
-            "nova:servers.addresses",
-            ("server_id", "network_name", "address"),
-            "server_id: string, network_name: string, address: string, version: number, mac_address: string or null,"
-            " address_type: string or null",
-        ),
-        (
-            "nova:hypervisors",
-            ("id",),
-            "hypervisor_hostname: string or null, id: number or string, state: string or null, status: string or null",
-        ),
-        ("heat:stacks_links", ("parent_key", "rel"), "parent_key: string, href: string or null, rel: string"),
-    ],
-)
-def test_what_is_in_the_cloud_has_the_columns_of_congress(name: str, key: tuple[str, ...], expected: str) -> None:
-    relation = SHIPPED.relation(name)
-    assert relation is not None
-    assert (columns(name), relation.key, relation.named_only) == (expected, key, False)
 
 
 SCHEMAS = Path(os.environ.get("DATALOG_GATE_SHARED", Path(__file__).parents[2] / "shared")) / "research"
@@ -88,70 +42,6 @@ def test_every_table_of_a_driver_of_congress_is_there_with_its_columns_first() -
         for table, its in tables
         if not any(name == table and columns[: len(its)] == its for name, columns in ours)
     ] == []
-
-
-def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_properties() -> None:
-    kind = SHIPPED.type("OS::Heat::ResourceGroup")
-    assert kind is not None
-    assert [
-        (table.relation.name, table.relation.key, table.relation.named_only) for table in resource_types.tables_of(kind)
-    ] == [
-        ("os:heat:resource_group", ("_id",), True),
-        ("os:heat:resource_group.removal_policies", ("_id", "_index"), True),
-        ("os:heat:resource_group.removal_policies.resource_list", ("_id", "_index", "_index2"), True),
-        ("os:heat:resource_group.resource_def", ("_id",), True),
-        ("os:heat:resource_group.resource_def.metadata", ("_id", "_key"), True),
-        ("os:heat:resource_group.resource_def.properties", ("_id", "_key"), True),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("relation", "closed"),
-    [
-        ("os:neutron:qos_bandwidth_limit_rule", {"direction": ("egress", "ingress")}),
-        ("os:neutron:address_scope", {}),
-        (
-            "os:nova:server_group.policies",
-            {"_value": ("anti-affinity", "affinity", "soft-anti-affinity", "soft-affinity")},
-        ),
-    ],
-)
-def test_a_text_of_listed_values_is_closed(relation: str, closed: dict[str, tuple[str, ...]]) -> None:
-    declared = SHIPPED.relation(relation)
-    assert declared is not None
-    assert {column.name: column.allowed for column in declared.columns if column.closed} == closed
-
-
-def test_a_resource_type_says_what_heat_says_of_it() -> None:
-    assert SHIPPED.type("OS::Cinder::QoSAssociation") == ResourceType(
-        "OS::Cinder::QoSAssociation",
-        "os:cinder:qos_association",
-        (
-            Property("qos_specs", "string", required=True, custom="cinder.qos_specs"),
-            Property(
-                "volume_types",
-                "list",
-                required=True,
-                update_allowed=True,
-                item=Property("_value", "string", custom="cinder.vtype"),
-            ),
-        ),
-        {},
-    )
-
-
-def test_an_attribute_that_gives_back_a_property_names_it() -> None:
-    kind = SHIPPED.type("OS::Neutron::VPNService")
-    assert kind is not None
-    assert kind.attributes == {
-        "admin_state_up": "admin_state_up",
-        "description": "description",
-        "name": "name",
-        "router_id": "router",
-        "status": None,
-        "subnet_id": "subnet",
-        "tenant_id": None,
-    }
 
 
 def test_a_property_that_heat_reads_as_another_names_it() -> None:

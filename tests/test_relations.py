@@ -15,7 +15,7 @@ from datalog_gate.schema.descriptions import RelationDescription, describe_relat
 from datalog_gate.schema.operator_files import read_catalogue
 from datalog_gate.schema.relations import FIXED
 from tests.pages import DOCS, assert_generated, assert_written
-from tests.relation_fixtures import EXAMPLES, examples_file, fixture_rows, relations_page
+from tests.relation_fixtures import EXAMPLES, examples_file, relations_page
 
 
 @pytest.fixture(scope="module")
@@ -24,16 +24,6 @@ def described() -> list[RelationDescription]:
     assert_written(EXAMPLES, examples_file())
     read_examples.cache_clear()
     return describe_relations()
-
-
-def test_each_example_is_a_row_of_its_fixture(described: list[RelationDescription]) -> None:
-    rows = fixture_rows()
-    shown = [
-        (description.fixture, description.relation.name, description.example)
-        for description in described
-        if description.example
-    ]
-    assert [(folder, name, row) for folder, name, row in shown if row not in rows[folder][name]] == []
 
 
 def test_an_example_has_values_of_its_columns(described: list[RelationDescription]) -> None:
@@ -52,15 +42,6 @@ def test_each_relation_of_stacks_and_requests_has_an_example(described: list[Rel
         for description in described
         if description.relation.name in FIXED and not description.example
     ] == []
-
-
-def test_each_known_relation_is_described_and_on_the_page(described: list[RelationDescription]) -> None:
-    page = relations_page()
-    assert [description.relation for description in described] == [SHIPPED.relation(name) for name in SHIPPED.names()]
-    headings = {f"\n### {name}\n" for name in FIXED} | {
-        f"\n- `{description.signature()}`" for description in described if description.relation.name not in FIXED
-    }
-    assert [heading for heading in sorted(headings) if page.count(heading) != 1] == []
 
 
 def test_each_rule_loads_without_a_warning(described: list[RelationDescription]) -> None:
