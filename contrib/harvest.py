@@ -34,8 +34,9 @@ def main() -> None:
 
 
 def describe(name: str, resource: Any) -> dict[str, Any]:
-    """A resource class: relation, support, properties by name, moved properties, and attributes with the property they
-    return. Defaults are left out: supported, no users, nothing moved."""
+    """A resource class: relation, support, properties by name, moved properties, policy of updates, and attributes with
+    the property they return. Defaults are left out: supported, no users, nothing moved, no attributes but its own."""
+    from heat.engine.resource import Resource
     from heat.engine.resources import stack_user
 
     echoes = {key: echo for key, echo in SHIPPED.get(name, {}).get("attributes", {}).items() if echo}
@@ -45,8 +46,14 @@ def describe(name: str, resource: Any) -> dict[str, Any]:
     described: dict[str, Any] = {"relation": relation_name(name), **support_of(resource)}
     if issubclass(resource, stack_user.StackUser):
         described["creates_users"] = True
+    if resource.get_attribute is not Resource.get_attribute or resource.FnGetAtt is not Resource.FnGetAtt:
+        described["any_attribute"] = True
+    if hasattr(resource, "handle_snapshot_delete"):
+        described["snapshot"] = True
     if moved := moved_of(resource):
         described["moved"] = moved
+    if policy := resource.update_policy_schema:
+        described["update_policy"] = {key: property_of(schema) for key, schema in sorted(policy.items())}
     described["properties"] = {key: property_of(schema) for key, schema in sorted(resource.properties_schema.items())}
     described["attributes"] = {key: echoes.get(key) for key in sorted(attributes)}
     support = {key: support_of(attributes[key]) for key in sorted(attributes)}
@@ -107,6 +114,8 @@ def property_of(schema: Any) -> dict[str, Any]:
     described: dict[str, Any] = {"kind": schema.type.lower()}
     if schema.required:
         described["required"] = True
+    if not schema.implemented:
+        described["implemented"] = False
     if schema.default is not None:
         described["default"] = default_of(schema)
     for constraint in schema.constraints:

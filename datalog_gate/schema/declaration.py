@@ -150,10 +150,26 @@ class Property:
     """The minimum and maximum length of a text."""
     custom: str = ""
     """A custom constraint of Heat: ``ip_addr``, or such as ``neutron.network``, a name or id that a service checks."""
+    pattern: str = ""
+    """A regular expression of Python that a text must match as a whole."""
+    implemented: bool = True
+    """Whether Heat takes a value for it."""
     parts: dict[str, Property] = field(init=False, repr=False, compare=False)
+    needed: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The children that a map must have."""
+    is_checked: bool = field(init=False, repr=False, compare=False)
+    """Whether Heat looks at more than the kind of its value, but for what a service says."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", {child.name: child for child in self.children})
+        object.__setattr__(self, "needed", _find_needed(self.children))
+        is_bounded = (self.length, self.range) != ((None, None), (None, None))
+        is_checked = bool(self.allowed or self.pattern or is_bounded or (self.custom and "." not in self.custom))
+        object.__setattr__(self, "is_checked", is_checked or not self.implemented)
+
+
+def _find_needed(properties: tuple[Property, ...]) -> tuple[str, ...]:
+    return tuple([part.name for part in properties if part.required and part.default is None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +185,16 @@ class ResourceType:
     """The property that each attribute returns, or None."""
     moved: tuple[tuple[tuple[str, ...], tuple[str, ...] | None], ...] = ()
     """The paths of properties that Heat reads under other names, each with the other path; None if it is dropped."""
+    any_attribute: bool = False
+    """Whether Heat finds out only later which attributes a resource has."""
+    snapshot: bool = False
+    """Whether `Snapshot` is a deletion policy of it."""
+    update_policy: tuple[Property, ...] = ()
+    """What its update policy may have."""
+    parts: dict[str, Property] = field(init=False, repr=False, compare=False)
+    needed: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The properties that a resource must have."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", {part.name: part for part in self.properties})
+        object.__setattr__(self, "needed", _find_needed(self.properties))

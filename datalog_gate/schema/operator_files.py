@@ -31,14 +31,14 @@ KINDS: dict[str, tuple[type, ...]] = {
 }
 """The kinds of properties, with their types in JSON."""
 OF_TYPE: dict[str, type] = {
-    **dict.fromkeys(("properties", "attributes", "moved", "attribute_status"), dict),
+    **dict.fromkeys(("properties", "attributes", "moved", "attribute_status", "update_policy"), dict),
     "relation": str,
     "status": list,
-    "creates_users": bool,
+    **dict.fromkeys(("creates_users", "any_attribute", "snapshot"), bool),
 }
 OF_PROPERTY: dict[str, type] = {
     **dict.fromkeys(("kind", "pattern", "custom"), str),
-    **dict.fromkeys(("required", "update_allowed", "immutable"), bool),
+    **dict.fromkeys(("required", "update_allowed", "immutable", "implemented"), bool),
     **dict.fromkeys(("allowed", "length", "range", "modulo", "status"), list),
     **dict.fromkeys(("children", "item"), dict),
     "default": object,
@@ -132,6 +132,8 @@ def _check_type(path: tuple[str, ...], data: Any) -> None:
         raise _MistakeError((*path, "relation"), "is not the name of a relation", "such as acme:load_balancer")
     for name, schema in data["properties"].items():
         _check_property((*path, "properties", name), schema)
+    for name, schema in data.get("update_policy", {}).items():
+        _check_property((*path, "update_policy", name), schema)
     for name, echoed in data.get("attributes", {}).items():
         if echoed is not None and not (isinstance(echoed, str) and echoed in data["properties"]):
             raise _MistakeError(

@@ -30,6 +30,8 @@ _REFERENCES = re.compile(
     r"|stack|queue|user|user_data|container|domain|image|UserData|UserName|(LaunchConfiguration|\w+Group)Name"
 )
 """The names of string properties that may hold a `get_resource` although Heat's schema does not say so."""
+_PLAIN = ("kind", "required", "default", "update_allowed", "custom", "pattern", "implemented")
+"""The fields of a property that are stored as they are."""
 ANYTHING = Property("_value", "any")
 _NO_WORD = re.compile("[^A-Za-z0-9_]")
 """Characters that a relation's name can't have in a rule: the relation of `X-Container-Meta` ends in
@@ -145,7 +147,16 @@ def shipped(sources: tuple[str, ...]) -> dict[str, str]:
 def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:
     ways = data.get("moved", {}).items()
     moved = tuple((tuple(source.split(".")), target and tuple(target.split("."))) for source, target in ways)
-    return ResourceType(name, data["relation"], _properties(data["properties"]), data["attributes"], moved)
+    return ResourceType(
+        name,
+        data["relation"],
+        _properties(data["properties"]),
+        data["attributes"],
+        moved,
+        any_attribute=data.get("any_attribute", False),
+        snapshot=data.get("snapshot", False),
+        update_policy=_properties(data.get("update_policy", {})),
+    )
 
 
 def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
@@ -153,7 +164,7 @@ def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
 
 
 def _property(name: str, data: dict[str, Any]) -> Property:
-    plain = {key: data[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in data}
+    plain = {key: data[key] for key in _PLAIN if key in data}
     allowed = tuple(data["allowed"]) if "allowed" in data else ()
     children = _properties(data["children"]) if "children" in data else ()
     item = _property("_value", data["item"]) if "item" in data else None
