@@ -33,6 +33,18 @@ OWN = {f"r{at}": {"T0": "T1"} for at in range(5000)}
 DEFAULTS = json.dumps({"parameter_defaults": {f"p{at}": "x" for at in range(10_000)}})
 GROWING = json.dumps({"parameter_defaults": {"p": "x" * 1000}, "parameter_merge_strategies": {"default": "merge"}})
 
+WORDS = {f"k{at:04}": "x" for at in range(1000)}
+LATE = {"get_attr": ["s", "addresses"]}
+CALLS = {
+    "unknowns of `repeat`": {"repeat": {"for_each": {"x": ["a"] * 9000}, "template": {"x": [LATE, "x"]}}},
+    "unknown texts": {"list_join": [",", ["x"] * 9000 + [LATE]]},
+    "names that are replaced": {"str_replace": {"template": " ".join(WORDS) * 9, "params": WORDS}},
+    "pairs that are compared": {"filter": [[[at] for at in range(300)], [[-at] for at in range(1, 301)]]},
+}
+MEMBERS = {what: resource("OS::Heat::Value", value=call) for what, call in CALLS.items()} | {
+    "names in `depends_on`": VALUE | {"depends_on": ["s"] * 9000}
+}
+
 
 def body(resources: dict[str, Any], registry: dict[str, Any], **more: Any) -> dict[str, Any]:
     template = {"heat_template_version": "2018-08-31", "resources": resources}
@@ -53,6 +65,7 @@ READ = {
         {f"T{at:02}{end}": f"T{at + 1:02}{end}" for at in range(60) for end in ("*", "a", "a*")},
     ),
     "a file named often": body({"r": VALUE}, {}, environment_files=["e.yaml"] * 3),
+    "a hook named often": body(VALUES, {"resources": {"*": {"hooks": ["pre-create"] * 30_000}}}),
     "a query in each resource": body({f"r{at}": resource("OS::Heat::Value", value=QUERY) for at in range(9)}, {}),
 }  # fmt: skip
 REFUSED = {
@@ -80,6 +93,16 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Client:
 @pytest.mark.parametrize("content", READ.values(), ids=READ)
 def test_what_is_resolved_or_parsed_once_is_read(door: Client, content: dict[str, Any]) -> None:
     assert door.ask("POST", "/v1/p/stacks", {"stack_name": "web", **content}) == (201, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("definition", MEMBERS.values(), ids=MEMBERS)
+def test_too_much_work_in_each_member_is_refused(door: Client, definition: dict[str, Any]) -> None:
+    inner = NESTED | {"resources": {"s": resource("OS::Nova::Server"), "a": definition}}
+    group = resource("OS::Heat::ResourceGroup", count=70, resource_def=resource("n.yaml"))
+    content = {"stack_name": "web", **body({"g": group}, {}), "files": {"n.yaml": json.dumps(inner)}}
+    place = "n.yaml:resources.a" if "depends_on" in definition else "resources.g"
+    assert door.ask("POST", "/v1/p/stacks", content) == (400, f"{READING}{place}: {TOO_MUCH}")
 
 
 @pytest.mark.slow

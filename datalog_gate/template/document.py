@@ -14,6 +14,7 @@ from typing import Any
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field, replace
+from datalog_gate.base.values import Unknown
 from datalog_gate.stack.model import Data, Locate, Path
 
 MAX_STEPS = 2_000_000
@@ -26,6 +27,8 @@ MAX_NODES = 500_000
 MAX_DEPTH = 60
 PER_EVENT, PER_VALUE = 4, 4
 """The steps of reading an event of YAML, and those more of a number or another scalar that is no text."""
+PER_STEP = 64
+"""The characters of JSON that are read in a step, besides its parts."""
 BETWEEN_CHECKS = 1000
 """The number of steps after which the budget is looked at."""
 PLACES = 1_000_000
@@ -141,6 +144,7 @@ def read_document(text: str, file: str, as_json: bool = True, spend: Callable[[i
     """
     if len(text) > MAX_CHARACTERS:
         raise _wrong("too-large", f"{file} has more than {MAX_CHARACTERS} characters", None)
+    spend(len(text) // PER_STEP)
     if as_json and text.lstrip()[:1] == "{":
         repeats: list[bool] = []
         try:
@@ -277,18 +281,21 @@ def size_of(data: Data) -> int | None:
 
 
 def steps_of(data: Data) -> int:
-    """The steps of reading or copying data: one for each part, and one for sixteen characters."""
+    """The steps of reading or copying data: one for each part, for sixteen characters, and for an unknown that one of
+    its parts rests on."""
     steps, parts = 0, [data]
     while parts and steps < MAX_NODES:
         part = parts.pop()
-        if isinstance(part, str):
-            steps += 1 + len(part) // 16
-            continue
         steps += 1
-        if isinstance(part, dict):
+        if isinstance(part, str):
+            steps += len(part) // 16
+        elif isinstance(part, dict):
             parts += part.values()
+            steps += sum([len(key) for key in part if isinstance(key, str)]) // 16
         elif isinstance(part, list):
             parts += part
+        elif isinstance(part, Unknown):
+            steps += len(part.of)
     return steps + len(parts)
 
 

@@ -484,7 +484,7 @@ def _add_mapping(
                 case _ if allowed := SPECIAL.get(key):
                     values = value if isinstance(value, list) else [value]
                     account.spend(len(values))
-                    target[key] = [value for value in values if value in allowed]
+                    target[key] = list(dict.fromkeys(value for value in values if value in allowed))
                     for item in values:
                         if item not in allowed:
                             wrong(f"`{item}` is not one of {', '.join(allowed)}", *at, key)

@@ -436,5 +436,6 @@ def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: 
             message = f"a resource's name must be a string without a slash: `{name}`"
             tree.report("bad-template", message, where(("properties", "servers", name)))
     kind = model.DEPLOYMENTS[kind]
+    tree.spend(len(servers) * len(shared))
     members = (Member(str(name), kind, {**shared, "server": server}) for name, server in servers.items())
     return Group(tuple(members), where)

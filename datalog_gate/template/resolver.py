@@ -14,7 +14,7 @@ from datalog_gate.base.unknown import LOGIC, call
 from datalog_gate.base.values import ResourceId, Unknown, bases
 from datalog_gate.stack.model import Data, Locate, Path, Resource, Resources, Stack, Template
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
-from datalog_gate.template.document import MAX_DEPTH, Document, size_of
+from datalog_gate.template.document import MAX_DEPTH, Document, size_of, steps_of
 from datalog_gate.template.environment import Environment, Registry
 from datalog_gate.template.functions.attributes import attribute, hides
 from datalog_gate.template.functions.pure import BadFunction, TooLarge, Undecided, function, repeat, same, select
@@ -123,6 +123,7 @@ class Scope:
             if len(data) == 1:
                 [(name, arguments)] = data.items()
                 if name in known:
+                    self.tree.spend(_PER_CALL)
                     if name == "get_resource" and isinstance(arguments, str) and (own := self.sure(arguments)):
                         self.requires.setdefault(arguments, "reference")
                         return own
@@ -223,10 +224,9 @@ class Scope:
 
     def unknown(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
-        self.tree.spend(len(self.tree.secrets))
-        result = call(function, arguments, self.inside.id, self.tree.secrets, self.document.place(path))
-        self.tree.spend(len(result.of))
-        return result
+        steps = (_PER_PART_OF_UNKNOWN + len(self.tree.secrets) // 8) * steps_of(arguments)
+        self.tree.spend(_PER_UNKNOWN + len(self.inside.id) // 16 + steps)
+        return call(function, arguments, self.inside.id, self.tree.secrets, self.document.place(path))
 
     def write(self, function: str, arguments: Data, path: Path) -> Data:
         """As `unknown`, with an assumed value if there is one."""
@@ -259,10 +259,11 @@ class Scope:
                     arguments = {key: arguments.get(key) for key in raw}
             if own := _OWN.get(name):
                 value = own(self, arguments, path)
-            elif compute := function(name, self.dialect.date):
+            elif compute := function(name, self.dialect.date, spend := self.tree.spend):
                 value = compute(arguments)
             else:
-                value = repeat(arguments, self.dialect.date, lambda inner, what: self.write(inner, what, path[:-1]))
+                at = path[:-1]
+                value = repeat(arguments, self.dialect.date, lambda inner, what: self.write(inner, what, at), spend)
         except Undecided as undecided:
             value = self.write(name, arguments, path[:-1])
             return replace(value, of=bases(undecided.args)) if isinstance(value, Unknown) and undecided.args else value
@@ -290,12 +291,11 @@ class Scope:
     def _measured(self, value: Data, path: Path) -> Data:
         """The value of a function, after checking its size, since functions can build results of any size and depth."""
         if isinstance(value, _CONTAINERS):
-            size = size_of(value)
-            if size is None:
+            if size_of(value) is None:
                 self.tree.stop(
                     "too-large", "the result of this function is too large or too deep", self.document.place(path)
                 )
-            self.tree.spend(size)
+            self.tree.spend(steps_of(value))
         elif isinstance(value, str):
             self.tree.spend(len(value) // 16)
         return value
@@ -346,6 +346,7 @@ class Scope:
             truth = self.condition(parts[0], path if name == "not" else (*path, 0))
             return self.write(name, truth, path[:-1]) if isinstance(truth, Unknown) else not truth
         open_truths: list[Data] = []
+        self.tree.spend(_PER_CONDITION * len(parts))
         values = self.resolve(parts, path, self.dialect.conditional)  # Heat calls all functions before it reads a name
         for at, part in enumerate(values if isinstance(values, list) else []):
             truth = self.condition(part, (*path, at))
@@ -516,8 +517,11 @@ def _mentioned(definition: Data) -> list[str]:
     return names
 
 
-_PER_MEMBER, _PER_PART = 10, 2
-"""The steps of reading an attribute of a group, for each member, and of a list or map besides its items."""
+_PER_MEMBER, _PER_PART, _PER_CALL, _PER_CONDITION = 10, 2, 4, 1
+"""The steps of reading an attribute of a group, for each member, of a list or map besides its items, of a function
+besides its arguments and its result, and of a condition that `and` or `or` takes."""
+_PER_UNKNOWN, _PER_PART_OF_UNKNOWN = 20, 4
+"""The steps of an unknown value, and of each part of its function's arguments."""
 _ATTRIBUTES, _CHOICES = ("get_attr", "Fn::GetAtt"), ("if", "Fn::If")
 _YAQL = {"expression", "data"}
 _APART = {"yaql", "repeat"}

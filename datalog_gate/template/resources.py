@@ -23,8 +23,8 @@ from datalog_gate.template.parameters import Given, declared_types, pseudo_param
 from datalog_gate.template.resolver import OMITTED, SCALARS, Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
 
-_PER_RESOURCE, _PER_STACK, _PER_PROPERTY = 10, 50, 10
-"""The steps of reading a resource, a nested stack, and a property that is passed to one."""
+_PER_RESOURCE, _PER_STACK, _PER_PROPERTY, _PER_NAME = 10, 50, 10, 4
+"""The steps of reading a resource, a nested stack, a property that is passed to one, and a name in `depends_on`."""
 MAX_NESTING = 5
 MAX_CIRCLES = 20
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy", "external_id"})
@@ -147,6 +147,7 @@ def _deletion_policy(tree: Tree, dialect: Dialect, written: Data, where: Where) 
 def _depends_on(scope: Scope, data: Data, path: Path) -> None:
     at = (*path, scope.dialect.key("depends_on"))
     names = [data] if isinstance(data, str) else data if isinstance(data, list | tuple) else [None]
+    scope.tree.spend(_PER_NAME * len(names))
     for index, name in enumerate(names):
         place = scope.document.place((*at, index) if isinstance(data, list | tuple) else at)
         if not isinstance(name, str):  # Heat resolves no function here (heat/engine/template_common.py:93)

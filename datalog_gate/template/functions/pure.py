@@ -1,6 +1,7 @@
 """The functions of templates that depend only on their arguments.
 
 They compute the same values as Heat (heat/engine/{hot,cfn}/functions.py). No text is longer than `MAX_TEXT` characters.
+Those whose work is more than their arguments and their result spend steps of the reading.
 Errors: BadFunction, with the correct form of the arguments; Undecided if the value depends on an unknown.
 """
 
@@ -18,11 +19,18 @@ from typing import Never
 from datalog_gate.base.unknown import leaves, undecided
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data
+from datalog_gate.template.document import steps_of
 
 MAX_TEXT = 16_000_000
 MAX_ITEMS = 500_000
 MAX_PAIRS = 100_000
 """The maximum number of compared pairs, since comparing all values takes quadratic time."""
+_SEARCHED = 400
+"""The characters of a text that a search of it looks at in one step."""
+_FIRST_MARK, _MARKS = 0xF0000, 0x1FFFE
+"""The first character for private use beyond the usual ones, and how many follow."""
+Spend = Callable[[int], None]
+"""Takes steps from the budget of the reading. Errors: InputError if none are left."""
 
 
 class BadFunction(Exception):  # noqa: N818 - not every wrong argument is an error of ours
@@ -37,10 +45,11 @@ class Undecided(Exception):  # noqa: N818 - an answer, not an error
     """The value is unknown. `unknown`, if given, is the only unknown that it depends on."""
 
 
-def function(name: str, date: str) -> Callable[[Data], Data] | None:
+def function(name: str, date: str, spend: Spend) -> Callable[[Data], Data] | None:
     """The function in the version of HOT with that date; None if it needs more than its arguments."""
     end, older = OLDER.get(name, ("", _stay_undecided))
-    return older if date < end else FUNCTIONS.get(name)
+    compute = older if date < end else FUNCTIONS.get(name)
+    return partial(compute, spend=spend) if compute and name in _SPENDING else compute
 
 
 def same(left: Data, right: Data) -> bool | None:
@@ -70,7 +79,7 @@ def select(data: Data, steps: list[Data], parse: bool = False) -> Data:
     return data
 
 
-def repeat(arguments: Data, date: str, write: Callable[[str, Data], Data]) -> Data:
+def repeat(arguments: Data, date: str, write: Callable[[str, Data], Data], spend: Spend) -> Data:
     """The function `repeat` in the version of HOT with that date: maps came with 2016-10-14, `permutations` with
     2017-09-01. `write` returns the text for a function over partly unknown arguments."""
     form = "`for_each`, a map of lists, and `template`"
@@ -96,15 +105,18 @@ def repeat(arguments: Data, date: str, write: Callable[[str, Data], Data]) -> Da
         raise TooLarge(f"gives more than {MAX_ITEMS} items")
     combinations = itertools.product(*lists) if permute else zip(*lists, strict=True)
     names = [str(name) for name in each]
-    return [_fill(template, dict(zip(names, values, strict=True)), write) for values in combinations]
+    return [_fill(template, dict(zip(names, values, strict=True)), write, spend) for values in combinations]
 
 
-def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data], Data]) -> Data:
+def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data], Data], spend: Spend) -> Data:
+    spend(2 + 2 * len(values))
     match template:
         case dict():
-            return {_fill(key, values, write): _fill(value, values, write) for key, value in template.items()}
+            return {
+                _fill(key, values, write, spend): _fill(value, values, write, spend) for key, value in template.items()
+            }
         case list():
-            return [_fill(item, values, write) for item in template]
+            return [_fill(item, values, write, spend) for item in template]
         case Unknown():
             return write("str_replace", {"template": template, "params": dict(values)})
         case str() if template in values and isinstance(values[template], Unknown | ResourceId):
@@ -116,7 +128,8 @@ def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data
                 return write("str_replace", {"template": template, "params": dict(values)})
             for key, value in values.items():
                 if isinstance(value, str):
-                    _check_length(len(template) + template.count(key) * len(value))
+                    _check_length(length := len(template) + template.count(key) * len(value))
+                    spend(length // _SEARCHED)
                     template = template.replace(key, value)
     return template
 
@@ -157,18 +170,20 @@ def _check_length(length: int) -> None:
         raise TooLarge(f"gives more than {MAX_TEXT} characters")
 
 
-def _str_replace(arguments: Data, strict: bool = False, empty: bool = True, nested: bool = True) -> Data:
+def _str_replace(arguments: Data, spend: Spend, strict: bool = False, empty: bool = True, nested: bool = True) -> Data:
     if not isinstance(arguments, dict) or not {"template", "params"} <= arguments.keys():
         _expect("a map of `template` and `params`")
-    return _replace(arguments["template"], arguments["params"], strict, empty, nested)
+    return _replace(arguments["template"], arguments["params"], spend, strict, empty, nested)
 
 
-def _fn_replace(arguments: Data) -> Data:
+def _fn_replace(arguments: Data, spend: Spend) -> Data:
     params, template = _expect_items(arguments, 2, "[{name: value}, text]")
-    return _replace(template, params, nested=False)
+    return _replace(template, params, spend, nested=False)
 
 
-def _replace(template: Data, params: Data, strict: bool = False, empty: bool = True, nested: bool = True) -> str:
+def _replace(
+    template: Data, params: Data, spend: Spend, strict: bool = False, empty: bool = True, nested: bool = True
+) -> str:
     if isinstance(template, Unknown | ResourceId) or isinstance(params, Unknown):
         raise Undecided
     if not isinstance(template, str) or not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
@@ -177,8 +192,9 @@ def _replace(template: Data, params: Data, strict: bool = False, empty: bool = T
         _expect("params whose names are not empty")
     if not nested and any(isinstance(value, dict | list) for value in params.values()):
         _expect("params that are texts, numbers or booleans")
-    if len(template) * len(params) > MAX_TEXT * 8:
+    if len(template) * len(params) > MAX_TEXT * 8 or len(params) > _MARKS // 2:
         raise TooLarge("searches too much text")
+    spend(len(params) * (4 + len(template) // _SEARCHED))
     if strict and (missing := sorted(key for key in params if key not in template)):
         raise BadFunction(f"has params that the template does not name: {', '.join(missing)}")
     texts = {}
@@ -188,21 +204,20 @@ def _replace(template: Data, params: Data, strict: bool = False, empty: bool = T
             texts[key] = _text(params[key])
             if not empty and (params[key] is None or params[key] in ("", [], {})):
                 raise BadFunction(f"has no value for `{key}`")
-    pieces, length = [template], len(template)
+    taken, length = set("".join((template, *texts))), len(template)
+    marks = (mark for mark in map(chr, range(_FIRST_MARK, _FIRST_MARK + _MARKS)) if mark not in taken)
+    inserted: dict[str, str] = {}
     used = set()
-    for key, value in texts.items():  # longer names first; inserted texts are not searched again
-        split: list[str] = []
-        for index, piece in enumerate(pieces):
-            parts = piece.split(key) if index % 2 == 0 else [piece]
-            length += (len(parts) - 1) * len(value)
-            _check_length(max(length, len(split) + len(parts)))
-            split += [part for pair in zip(parts, itertools.repeat(value)) for part in pair][:-1]
-            if len(parts) > 1:
-                used.add(key)
-        pieces = split
+    for (key, value), mark in zip(texts.items(), marks, strict=False):  # longer names first
+        if found := template.count(key):
+            used.add(key)
+            length += found * len(value)
+            _check_length(length)
+            template = template.replace(key, mark)  # so that inserted texts are not searched
+            inserted[mark] = value
     if strict and (missing := sorted(set(params) - used)):
         raise BadFunction(f"has params that the template does not name: {', '.join(missing)}")
-    return "".join(pieces)
+    return re.sub(f"[{''.join(inserted)}]", lambda mark: inserted[mark[0]], template) if inserted else template
 
 
 def _list_join(arguments: Data) -> Data:
@@ -302,15 +317,25 @@ def _list_concat(arguments: Data) -> list[Data]:
     return [item for part in _expect_list(arguments, form) if part is not None for item in _expect_list(part, form)]
 
 
-def _list_concat_unique(arguments: Data) -> Data:
+def _list_concat_unique(arguments: Data, spend: Spend) -> Data:
     if undecided(items := _list_concat(arguments)):
         raise Undecided
-    unique: list[Data] = list(dict.fromkeys(item for item in items if not isinstance(item, dict | list)))
-    nested = [item for item in items if isinstance(item, dict | list)]
-    if not nested:
-        return unique
-    _check_pairs(len(items), len(nested))
-    return [item for at, item in enumerate(items) if item not in items[:at]]
+    number = sum(isinstance(item, dict | list) for item in items)
+    _check_pairs(number, number)
+    spend(number * number // 32)
+    unique: list[Data] = []
+    seen, nested = set(), list[Data]()
+    for item in items:
+        if isinstance(item, dict | list):
+            if item in nested:
+                continue
+            nested.append(item)
+        elif item in seen:
+            continue
+        else:
+            seen.add(item)
+        unique.append(item)
+    return unique
 
 
 def _check_pairs(left: int, right: int) -> None:
@@ -344,7 +369,7 @@ def _map_replace(arguments: Data) -> Data:
     return result
 
 
-def _filter(arguments: Data) -> Data:
+def _filter(arguments: Data, spend: Spend) -> Data:
     form = "[values to leave out, list]"
     values, items = _expect_items(arguments, 2, form)
     if not items:
@@ -354,6 +379,7 @@ def _filter(arguments: Data) -> Data:
         left_out = set(values)
         return [item for item in items if item not in left_out]
     _check_pairs(len(values), len(items))
+    spend(2 * len(values) * steps_of(items))
     kept = []
     for item in items:
         truths = [same(item, value) for value in values]
@@ -420,7 +446,7 @@ def _text(value: Data) -> str:
     return "" if value is None else str(value)
 
 
-FUNCTIONS: dict[str, Callable[[Data], Data]] = {
+FUNCTIONS: dict[str, Callable[..., Data]] = {
     "str_replace": _str_replace,
     "str_replace_strict": partial(_str_replace, strict=True),
     "str_replace_vstrict": partial(_str_replace, strict=True, empty=False),
@@ -442,8 +468,9 @@ FUNCTIONS: dict[str, Callable[[Data], Data]] = {
     "Fn::MemberListToMap": _member_list_to_map,
     "Fn::GetAZs": _stay_undecided,
 }
-OLDER: dict[str, tuple[str, Callable[[Data], Data]]] = {
+OLDER: dict[str, tuple[str, Callable[..., Data]]] = {
     "list_join": ("2015-10-15", _join),
     "str_replace": ("2015-10-15", partial(_str_replace, nested=False)),
 }
 """The functions before the version with that date."""
+_SPENDING = {"str_replace", "str_replace_strict", "str_replace_vstrict", "Fn::Replace", "filter", "list_concat_unique"}
