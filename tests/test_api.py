@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
+from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.engine import pydatalog
 from datalog_gate.engine.budget import Budget
 from tests.expressions import worded
@@ -56,6 +57,16 @@ def test_a_decision_is_the_json_of_the_contract() -> None:
     assert decision.rows("ssh:open_ssh") == [["bastion/bastion_sg", "0.0.0.0/0"]]
 
 
+def test_a_stack_is_the_same_from_its_path_and_from_a_request() -> None:
+    text = (BASTION / "template.yaml").read_text()
+    stack = dg.read_stack(template=text, environment={"parameters": {"admin_port": 2222}}, stack_name="bastion")
+    path = dg.read_stack(str(BASTION), parameters={"admin_port": 2222})
+    assert [(resource.id, resource.properties) for resource in stack.resources] == [
+        (resource.id, resource.properties) for resource in path.resources
+    ]
+    assert dg.load_rules(SSH).decide(stack).outcome == "allow"
+
+
 def test_loaded_rules_show_their_policies_program_texts_and_warnings(tmp_path: Path) -> None:
     path = tmp_path / "m.dl"
     path.write_text('@warn("p", "bad")\np(s) :- heat:resource(id=s, type="OS::Nova::Srv").\n')
@@ -75,6 +86,17 @@ def test_a_linked_folder_of_rules_is_reported(tmp_path: Path) -> None:
     (rules / "link").symlink_to(other)
     problems = refusals(lambda: dg.load_rules(rules), "message")
     assert problems == [f"{rules}/link is a link to a folder, which is not followed"]
+
+
+def test_rules_without_a_policy_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.dl").write_text("p(1).\n")
+    with pytest.raises(dg.RulesError) as error:
+        dg.load_rules(tmp_path)
+    place = Span(str(tmp_path / "a.dl"), 1, 1, 1, 1)
+    assert error.value.diagnostics == (
+        Diagnostic("no-policy", "the rules hold no policy: everything would pass", place,
+                   'write @deny("id", "message") above a rule'),
+    )  # fmt: skip
 
 
 ADMIN = {"user": "ann", "project": "p", "roles": ["member", "admin"]}
@@ -144,6 +166,24 @@ def test_invalid_arguments_are_a_usage_error(caller_rules: dg.Rules, arguments: 
     with pytest.raises(dg.UsageError) as error:
         caller_rules.decide(dg.read_stack(BASTION), **arguments)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("rows", "message", "suggestion"),
+    [
+        ({"knwon": [("ann",)]}, "no rule declares the relation knwon", "did you mean known?"),
+        ({"m:knwon": [("ann",)]}, "no rule declares the relation m:knwon", "did you mean m:known?"),
+        ({"known": [("ann", "x")]}, "m:known has 1 column, found 2", None),
+        ({"known": [{"usre": "ann"}]}, "m:known has no column usre", "did you mean user?"),
+    ],
+)
+def test_inventory_that_no_rule_can_read_is_an_input_error(
+    caller_rules: dg.Rules, rows: dict[str, Any], message: str, suggestion: str | None
+) -> None:
+    [relation] = rows
+    with pytest.raises(dg.InputError) as error:
+        caller_rules.decide(dg.read_stack(BASTION), inventory=rows)
+    assert error.value.diagnostics == (Diagnostic("bad-facts", message, Span(f"<{relation}>", 1, 1, 1, 1), suggestion),)
 
 
 @pytest.mark.parametrize("engine", ["native", "pydatalog"])

@@ -50,6 +50,7 @@ path = "stacks/**/*.yaml"
 [tool.datalog-gate.templates.parameter]
 n = 3
 """
+TOTAL = "total of 3: 1 denied, 0 warnings, 0 undetermined; 2 allow, 1 deny"
 
 
 @pytest.fixture(autouse=True)

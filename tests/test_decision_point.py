@@ -28,7 +28,7 @@ from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.services.outcomes import Outcomes, Pending
 from tests.commands import read_conf
-from tests.licence_server import allow, licence_server, refuse, says
+from tests.licence_server import Handler, allow, drip, hang, licence_server, refuse, says
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 FLAVOR = (
@@ -483,6 +483,23 @@ def test_plugins_run_after_the_policies_and_hear_the_answer_of_the_host(make_poi
     assert {record["kind"] for record in records(point)} == {"decision"}
 
 
+@pytest.mark.parametrize("answer", [hang, drip])
+def test_a_plugin_that_hangs_stops_what_creates_and_no_deletion(
+    make_point: PointFactory, answer: Callable[[Handler], None]
+) -> None:
+    with licence_server() as server:
+        server.answers = [answer, answer]
+        options = (
+            f"licence.url={server.url}\nlicence.deadline=300\nlicence.read_timeout=300\nlicence.actions=create,delete"
+        )
+        point = make_point(preflight="licence", preflight_option=options, service_call_seconds="0.2")
+        created = point.judge(make_operation(template("small")))
+        deleted = point.judge(make_operation(template("small"), action="delete"))
+    silent = "licence could not be consulted: did not answer within 0.2 seconds"
+    assert (created.verdict, created.reason, created.warnings) == ("undecided", silent, ())
+    assert (deleted.verdict, deleted.reason, deleted.warnings) == ("allowed", "", (silent,))
+
+
 @pytest.mark.parametrize(
     ("outcome", "stack_id", "kept"),
     [("accepted", "6b", ["6b"]), ("accepted", "", ["6a"]), ("failed", "6b", []), ("complete", "", [])],
@@ -521,6 +538,18 @@ def test_an_operation_that_can_not_be_kept_is_in_the_log_and_plugins_hear_that_i
         ["plugins will not be told the outcome of the operation: journal: file is not a database"],
         ["/licences", "/licences/outcome"],
     )
+
+
+def test_a_failed_post_operation_is_in_the_log(make_point: PointFactory) -> None:
+    with licence_server() as server:
+        point = make_point(preflight="licence", preflight_option=f"licence.url={server.url}")
+        answer = point.judge(make_operation(template("small")))
+        server.answers = [says(b"", 500)] * 3
+        point.finish(answer, "failed")
+        [record] = [record for record in records(point) if record["kind"] == "preflight"]
+    assert (record["id"], [problem.partition(":")[0] for problem in record["problems"]]) == (
+        answer.id, ["licence was not told that the operation is failed"],
+    )  # fmt: skip
 
 
 def test_a_paste_section_overrides_the_configuration_of_a_point(tmp_path: Path) -> None:

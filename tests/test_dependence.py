@@ -188,6 +188,23 @@ def outcome(zone: str, level: str = "deny", more: str = "", **options: Any) -> t
     return decision.outcome, list(format_warnings(decision)), [violation.full_message for violation in decision.waived]
 
 
+@pytest.mark.parametrize(
+    ("zone", "level", "more", "expected"),
+    [
+        ("{get_param: other}", "deny", "", ("deny", [f"zone: {EITHER}"], [])),
+        ("{get_param: other}", "warn", "", ("allow_with_warnings", [f"zone: {EITHER}"], [])),
+        ("{get_param: az}", "deny", "", ("allow_with_warnings", [f"zone: undetermined: {IF}"], [])),
+        ("{get_param: az}", "deny", ', on_unknown="deny"', ("deny", [f"zone: undetermined: {IF}"], [])),
+        ("{get_param: az}", "deny", ', on_unknown="allow"', ("allow", [], [])),
+        ("{get_param: free}", "deny", ', on_unknown="allow"', ("allow", [], [])),
+    ],
+)
+def test_what_is_settled_counts_as_certain(
+    zone: str, level: str, more: str, expected: tuple[str, list[str], list[str]]
+) -> None:
+    assert outcome(zone, level, more) == expected
+
+
 def test_what_stops_a_stack_says_for_which_values() -> None:
     decision = judge(server("{get_param: az}"), rules("deny", ', on_unknown="deny"'))
     assert format_denial(decision, 500) == f"zone: {IF} at <template>:16:85 [decision {decision.id[:6]}]"

@@ -71,6 +71,29 @@ def test_a_claim_goes_only_where_it_may(tmp_path: Path, at: State, to: State) ->
     )
 
 
+def test_a_new_claim_has_all_that_is_needed_to_release_it(tmp_path: Path) -> None:
+    rows = journal(tmp_path)
+    question = request("u", "a")
+    claim = rows.begin(question, "", NOW + 9, NOW, 30.0)
+    assert claim == Claim(
+        uuid="u",
+        key=question.key,
+        service="seats",
+        project="p",
+        stack="s",
+        stack_name="name-s",
+        path="s/grant",
+        replaces="",
+        state="intent",
+        since=NOW,
+        decision={},
+        expires=NOW + 9,
+        owner=claim.owner,
+        until=NOW + 30,
+    )
+    assert (journal(tmp_path).claims(), rows.claim("v")) == ((claim,), None)
+
+
 def test_what_is_asked_at_the_door_gets_no_claim(tmp_path: Path) -> None:
     rows = journal(tmp_path)
     with pytest.raises(AssertionError):

@@ -125,6 +125,7 @@ def test_a_private_relation_is_as_private_before() -> None:
     ]
 
 
+SERVERS = "os:nova:server"
 HOLDS: dict[str, tuple[str, list[ResourceId]]] = {
     "a relation of stacks": ("p(s) :- heat:resource(s), not old:heat:resource(s).", [DB]),
     "one that rules derive": ("p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:resource(s).", [DB]),

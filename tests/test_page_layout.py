@@ -80,6 +80,23 @@ def has_circle(widths: dict[str, float], edges: list[tuple[str, str]]) -> bool:
     return bool(left)
 
 
+def test_a_chain_is_one_column_and_single_resources_are_below() -> None:
+    layout = arrange({"net": 90.0, "subnet": 90.0, "port": 90.0, "key": 90.0}, [("net", "subnet"), ("subnet", "port")])
+    step = HEIGHT + RISE
+    assert layout.positions == {
+        "net": (0.0, 0.0), "subnet": (0.0, step), "port": (0.0, 2 * step), "key": (0.0, 3 * step),
+    }  # fmt: skip
+
+
+def test_a_layer_takes_no_more_than_has_room() -> None:
+    widths = {"router": 100.0, **{f"port_{number}": 100.0 for number in range(40)}}
+    layout = arrange(widths, [("router", name) for name in widths if name != "router"])
+    layers = {y for _, y in layout.positions.values()}
+    counts = [sum(y == layer for _, y in layout.positions.values()) for layer in sorted(layers)]
+    assert counts == [1, 9, 9, 9, 9, 4]
+    assert counts[1] * (100 + GAP) <= WIDTH
+
+
 def test_nodes_that_share_what_they_need_stay_within_the_width_of_a_layer() -> None:
     """A group that servers of every layer need, and a volume for each."""
     names = [f"{kind}_{number}" for number in range(12) for kind in ("net", "server", "volume", "attachment")]

@@ -323,6 +323,15 @@ def test_no_plugin_can_change_what_the_gate_judged_or_others_see(change: Callabl
     assert digest() == before
 
 
+def test_a_snapshot_shares_nothing_that_changes_with_its_stack() -> None:
+    stack = read()
+    snapshot = taken(stack)
+    before = repr(snapshot)
+    stack.resources[1].properties["tags"].append("c")  # type: ignore[attr-defined]
+    stack.resources[0].type = "OS::Heat::None"
+    assert repr(snapshot) == before
+
+
 PLUGINS = """
 from datalog_gate.preflight.plugin import Plugin
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import sqlglot
 
+import datalog_gate as dg
 from datalog_gate.api import Rules
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.values import ResourceId
@@ -22,12 +23,12 @@ from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.engine.sql.database import Database, open_database
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.scan import scan_run
-from datalog_gate.scan.batch import ScanRequest
+from datalog_gate.scan.batch import ScanRequest, judge_entry, judge_stack
 from datalog_gate.scan.cloud_judgement import judge_cloud
-from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread
+from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread, read
 from datalog_gate.scan.folder_feed import FolderFeed
 from datalog_gate.scan.scan_run import Judges, RunReport, run
-from datalog_gate.scan.scan_store import ScanStore
+from datalog_gate.scan.scan_store import ScanStore, StoredFinding
 from datalog_gate.scan.stored_judgement import Forecast, RowDifference, rejudge, verify
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Live
@@ -125,6 +126,40 @@ def test_findings_are_kept_with_their_history(store: ScanStore) -> None:
         ("b", "named", '[{"$resource": "stack-b/vm"}]', "holds", 1, 1, 2),
         ("b", "named", '[{"$resource": "stack-b/vm"}]', "holds", 3, 3, None),
         ("a", "size", '[{"$resource": "stack-a/vm"}, "huge"]', "holds", 1, 3, None),
+    ]
+
+
+def test_a_stack_is_judged_as_check_judges_it() -> None:
+    rules, stack = request(), entry("a", HUGE)
+    decision = Rules(rules.rules).decide(
+        dg.read_stack(template=HUGE.template, stack_name="stack-a"), caller={"project": "p1"}, now=rules.now
+    )
+    assert judge_stack(read(stack), stack, rules).decision.to_json() == decision.to_json()
+    result = judge_entry(stack, rules)
+    assert (result.decision, result.outcome, result.unread) == (decision.id, "deny", "")
+
+
+def test_a_finding_has_the_words_of_the_decision(store: ScanStore) -> None:
+    scan(store, entry("a", HUGE))
+    assert store.findings() == [
+        StoredFinding(
+            root="a",
+            policy="size",
+            key='[{"$resource": "stack-a/vm"}, "huge"]',
+            row='[{"$resource": "stack-a/vm"}, "huge"]',
+            level="deny",
+            state="holds",
+            denies=True,
+            message="vm is huge",
+            hint="take a small one",
+            resource="stack-a/vm",
+            place='{"file": "<template>", "line": null, "column": null, "path": "resources.vm.properties.flavor"}',
+            stack="stack-a",
+            project="p1",
+            first_seen="2027-03-01T00:00:00+00:00",
+            last_seen="2027-03-01T00:00:00+00:00",
+            resolved_at=None,
+        )
     ]
 
 

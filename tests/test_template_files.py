@@ -45,6 +45,16 @@ def test_a_template_is_read_from_its_path_with_environments(folder: Path) -> Non
     assert stack.sources == {str(folder / name): (folder / name).read_text() for name in ("env.yaml", "web.yaml")}
 
 
+def test_later_environments_win_over_earlier_ones_and_over_parameters(folder: Path) -> None:
+    (folder / "more.yaml").write_text("parameters: {key: more}\n")
+    paths = [folder / "env.yaml", folder / "more.yaml"]
+    keys = [
+        read_stack(folder / "web.yaml", environments=paths, parameters=parameters).resources[0].properties["key"]
+        for parameters in (None, {"key": "mine"})
+    ]
+    assert keys == ["more", "more"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

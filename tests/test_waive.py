@@ -99,6 +99,20 @@ def test_the_other_formats_show_what_is_waived_as_what_it_is(capsys: pytest.Capt
 """)  # fmt: skip
 
 
+def test_an_explanation_shows_why_a_waived_finding_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("s.yaml").write_text(TEMPLATE[: TEMPLATE.index("  db")])
+    assert run(capsys, *CHECK, "--explain")[:2] == (0, """\
+s.yaml:3:54: waived[flavor] web takes huge
+  3 |   web: {type: OS::Nova::Server, properties: {flavor: huge}}
+    |                                                      ^^^^
+  why   os:nova:server(s/web, flavor=huge, ...)   s.yaml:3
+        huge in [huge, vast]                      rules/m.dl:2
+  waiver  W-7 until 2027-03-08: the scanner (net, OPS-1)
+clean[many] looked at 1 row: os:nova:server 1
+0 denied, 0 warnings, 1 waived (W-7, 7 days left), 0 undetermined; 2 policies, 3 facts; allow; decision af94ac
+""")  # fmt: skip
+
+
 def test_a_file_of_waivers_may_be_named_by_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

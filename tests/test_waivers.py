@@ -192,6 +192,15 @@ def test_the_id_of_a_decision_is_of_the_waivers_that_it_met_and_whether_they_hol
     assert len({judged().id, first, expired, judged(web | {"reason": "another"}).id}) == 4
 
 
+def test_a_decision_lists_what_is_waived_with_its_waiver() -> None:
+    waiver = FLAVOR | {"subject": "web", "key": {"f": "huge"}, "ticket": "OPS-1"}
+    assert judged(waiver).to_json()["waived"] == [{
+        "policy": "flavor", "level": "deny", "mode": "enforce", "message": "web takes huge", "hint": "take less",
+        "relation": "m:flavor", "row": ["s/web", "huge"], "resource": "s/web",
+        "place": {"file": "<template>", "line": 3, "column": 54}, "change": None, "because": [], "waiver": waiver,
+    }]  # fmt: skip
+
+
 FLAVORS = st.sampled_from(["huge", "vast", "tiny"])
 BOUND = {
     "subject": st.sampled_from(["a", "s/b", "c", "t/a"]),
