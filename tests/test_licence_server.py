@@ -233,15 +233,6 @@ def test_a_server_that_fails_five_times_is_left_alone_for_half_a_minute(server: 
     assert [read_answer(plugin), read_answer(plugin), len(server.requests)] == [fine, fine, 8]
 
 
-def test_an_outcome_that_can_not_be_told_counts_as_a_failure(server: Server, clock: Clock) -> None:
-    plugin = LicenceServerPlugin({"url": server.url}, clock)
-    server.answers = [says(b"", 500)] * 5
-    for _ in range(5):
-        with pytest.raises(UnavailableError, match=r"^the licence server answered 500$"):
-            plugin.post(taken(), "accepted")
-    assert read_answer(plugin) == f"unavailable: {NOT_ASKED}"
-
-
 def test_a_refusal_is_an_answer_and_opens_nothing(server: Server, clock: Clock) -> None:
     plugin = LicenceServerPlugin({"url": server.url}, clock)
     server.answers = [*[says(b"", 500)] * 4, answers.refuse("no"), *[says(b"", 500)] * 4, *[answers.refuse("no")] * 6]
