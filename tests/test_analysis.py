@@ -18,6 +18,55 @@ from tests.sampling import sample
 Facts = dict[str, list[tuple[object, ...]]]
 NULLS: Facts = {"q": [(1, None), (2, 5), (3, None)], "r": [(None,), (5,)]}
 
+ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
+    "an equation hands a null on": ("p(x, y) :- x = null, y = x.", {}, {(None, None)}),
+    "an equation gives its variable even null": ("p(x, z) :- q(x, y), z = y.", NULLS, {(1, None), (2, 5), (3, None)}),
+    "one point nought is one": ("p(x) :- s(x), x = 1.0.", {"s": [(1,), (2,)]}, {(1,)}),
+    "or binds what every branch binds": ("p(x) :- (q(x, 5) or r(x)), x != null.", NULLS, {(2,), (5,)}),
+    "a list of choices binds": ('p(x) :- x in ["a", "b"].', {}, {("a",), ("b",)}),
+    "a list of choices tests": ("p(x) :- q(x, _), x in [3, 4].", NULLS, {(3,)}),
+    "not over alternatives is none of them": ("p(x) :- q(x, _), not (x = 1 or q(x, 5)).", NULLS, {(3,)}),
+    "a name that only not holds is local": ("p(x) :- q(x, _), not (q(z, 5), z = x + 1).", NULLS, {(2,), (3,)}),
+    "a variable of an arithmetic argument": ("p(x + 1) :- q(x, _).", NULLS, {(2,), (3,), (4,)}),
+    "true and false as literals": ("p(1) :- true. p(2) :- false. p(3) :- (false or true).", {}, {(1,), (3,)}),
+    "an aggregate groups by what is outside": (
+        "p(x, n) :- q(x, _), n = count{ y : q(x, y) }.",
+        NULLS,
+        {(1, 0), (2, 1), (3, 0)},
+    ),
+    "an aggregate as an argument": ("p(count{ x : q(x, _) }).", NULLS, {(3,)}),
+    "three sets have locals of their own": (
+        "p(n, m, o) :- n = count{ x : q(x, y) }, m = count{ x : q(_, x) }, o = count{ z : q(z, y) }.",
+        NULLS,
+        {(3, 1, 3)},
+    ),
+    "a relation by the name that a query has for itself": ("answer(x) :- q(x, 5). p(x) :- answer(x).", NULLS, {(2,)}),
+    "a join of facts of several kinds finds what is equal": (
+        "p(x) :- s(x), t(x).",
+        {"s": [(1,), (None,), ("b",)], "t": [("1",), (True,), ("b",)]},
+        {("b",)},
+    ),
+    "recursion": (
+        "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z).",
+        {"e": [(1, 2), (2, 1)]},
+        {(1, 1), (1, 2), (2, 1), (2, 2)},
+    ),
+    "a declared relation is padded": ("relation s(a: number, b: number). s(1, 2). p(x) :- s(x).", {}, {(1,)}),
+    "a declared relation takes names, under not too": (
+        "relation s(a: number, b: number). s(1, 2). p(x) :- q(x, _), not s(a=x).",
+        NULLS,
+        {(2,), (3,)},
+    ),
+    "facts come to the rules of a relation": ("q(7, 8). p(x) :- q(x, _).", NULLS, {(1,), (2,), (3,), (7,)}),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rules_derive(name: str) -> None:
+    rules, facts, rows = ROWS[name]
+    width = len(next(iter(rows)))
+    assert dg.query(rules, f"p({', '.join('abc'[:width])})", facts=facts) == rows
+
 
 @pytest.mark.parametrize("rules", ["q(1, 2). p(x) :- q(x, _).", "relation q(a: number, b: number). p(x) :- q(x, _)."])
 def test_facts_of_another_width_than_the_rules_are_refused(rules: str) -> None:

@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Value
+from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Row, Value
 from datalog_gate.engine.builtins import IMPLEMENTATIONS, EvaluationError, aggregate, compare, compute, holds
-from datalog_gate.language.ast import Comparator
+from datalog_gate.language.ast import AggregateFunction, Comparator
+from datalog_gate.schema.declaration import Column
 from datalog_gate.schema.signatures import BUILTINS, CALLS
 from tests.expressions import as_words, worded
 
@@ -77,6 +78,24 @@ def test_a_builtin_gives(name: str, inputs: tuple[Value, ...], result: Value | b
 
 def test_every_builtin_is_implemented() -> None:
     assert set(IMPLEMENTATIONS) == set(CALLS)
+
+
+def test_a_signature_names_columns_with_their_kinds() -> None:
+    split = BUILTINS["split"]
+    assert split.inputs == (Column("text", Kind.STRING), Column("separator", Kind.STRING), Column("index", Kind.NUMBER))
+    assert (split.outputs, split.total, split.fixed) == ((Column("part", Kind.STRING),), False, False)
+    assert [name for name, builtin in BUILTINS.items() if builtin.total] == [
+        "??",
+        "is_string",
+        "is_number",
+        "is_boolean",
+        "is_resource",
+        "equal",
+    ]
+    assert (CALLS["days_until"].inputs, [name for name in CALLS if name.startswith("unpack_date.")]) == (
+        (Column("date", Kind.STRING), Column("time", Kind.STRING)),
+        ["unpack_date.year", "unpack_date.month", "unpack_date.day"],
+    )
 
 
 def test_the_forty_two_of_congress_are_fixed() -> None:
@@ -222,5 +241,47 @@ def test_a_test_of_an_unknown_answers_by_its_parameter() -> None:
 ALL: tuple[Comparator, ...] = ("=", "!=", "<", "<=", ">", ">=")
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "null_test", "true"),
+    [
+        (1, 1, False, {"=", "<=", ">="}),
+        (Decimal("0.5"), 1, False, {"!=", "<", "<="}),
+        (None, None, False, {"!=", "raises"}),
+        (None, None, True, {"=", "raises"}),
+        (1, "1", False, {"!=", "raises"}),
+        (U, U, False, {"=", "<=", ">="}),
+        (U, 1, False, set()),
+    ],
+)
+def test_the_truth_of_comparisons(left: Value, right: Value, null_test: bool, true: set[str]) -> None:
+    true_comparators = set()
+    for comparator in ALL:
+        try:
+            if compare(comparator, left, right, False, null_test):
+                true_comparators.add(str(comparator))
+        except EvaluationError:
+            true_comparators.add("raises")
+    assert true_comparators == true
+
+
 def test_a_comparison_with_an_unknown_answers_by_its_parameter() -> None:
     assert {comparator for comparator in ALL if compare(comparator, U, 1, True, False)} == set(ALL)
+
+
+@pytest.mark.parametrize(
+    ("function", "rows", "result"),
+    [
+        ("sum", [(1, "a"), (1, "b")], 2),
+        ("list", [("b",), (2,), (ResourceId("a/c"),), (None,)], "2,b,a/c"),
+        ("sum", [(U,), (1,)], worded("sum(1, ?'get_param: size')")),
+    ],
+)
+def test_an_aggregate_gives(function: AggregateFunction, rows: list[Row], result: Value) -> None:
+    assert as_words(aggregate(function, rows)) == result
+
+
+@pytest.mark.parametrize("function", ["min", "max"])
+@pytest.mark.parametrize("rows", [[(1,), ("1",)], [(TRUE,)], [(ResourceId("a"),)]])
+def test_what_has_no_order_has_neither_least_nor_greatest(function: AggregateFunction, rows: list[Row]) -> None:
+    with pytest.raises(EvaluationError, match=rf"^{function}: \w+ and \w+ can't be ordered$"):
+        aggregate(function, rows)

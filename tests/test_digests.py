@@ -23,7 +23,7 @@ from datalog_gate.base.values import (
     in_order,
     row_key,
 )
-from datalog_gate.facts.digests import summarize
+from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef
 from tests.expressions import worded
@@ -35,6 +35,7 @@ VALUES: st.SearchStrategy[Value] = st.one_of(
     TEXTS.map(ResourceId),
     TEXTS.map(lambda text: worded(text)),
 )
+ROWS = st.lists(st.tuples(VALUES, VALUES), max_size=4, unique=True)
 REASONS = st.none() | st.sampled_from([worded("c"), worded("d")])
 PLACE = Span("t.yaml", 1, 1, 1, 2)
 
@@ -63,6 +64,23 @@ def test_two_sets_of_facts_have_one_digest_exactly_if_they_are_equal(
         other[data.draw(st.tuples(VALUES, st.just(row[1])))] = data.draw(st.just(maybe) | REASONS)
     first, again = summarize(facts_of(*known.items())), summarize(facts_of(*other.items()))
     assert (first.digests == again.digests) == (known == other)
+
+
+def test_columns_that_hold_an_unknown_are_found_at_any_depth() -> None:
+    rows: list[tuple[Row, Unknown | None]] = [
+        (("a", 1), None),
+        (("b", worded("x")), None),
+        (("c", 2), worded("c")),
+    ]
+    digest = summarize(facts_of(*rows)).digests
+    assert summarize(facts_of(*rows)) == Summary(digest, {"m:p": frozenset({1})})
+    assert summarize(facts_of(*rows[::2])).unknown == {}
+
+
+def test_places_are_no_part_of_a_digest() -> None:
+    assert summarize(facts_of((("a", worded("x", place=PLACE)), None))) == summarize(
+        facts_of((("a", worded("x")), None))
+    )
 
 
 @pytest.mark.parametrize("second", [hidden_value("other"), replace(hidden_value("pw"), place=PLACE), SECRET])

@@ -11,10 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import datalog_gate as dg
-from datalog_gate.analysis.lifting import Facts, Lifted, lift, stack_inputs
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lifting import ROOTS, Facts, Lifted, lift, stack_inputs
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.unknowns import split
 from datalog_gate.base.values import Row, Unknown
+from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.engine.budget import UNLIMITED
 from datalog_gate.engine.least_model import ModelError
 from datalog_gate.engine.native import evaluate
@@ -22,10 +24,11 @@ from datalog_gate.facts.digests import summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import SHIPPED
-from datalog_gate.schema.declaration import RelationRef, possible_version
-from tests.programs import facts, programs, short_budget, written
+from datalog_gate.schema.declaration import RelationRef, all_version, old_version, possible_version
+from tests.programs import HERE, X, edge, facts, match, node, program, programs, short_budget, written
 from tests.sampling import sample
 
+ROOT = ir.Var("", "root")
 Answer = tuple[dict[RelationRef, set[Row]], set[ModelError]]
 
 
@@ -119,3 +122,34 @@ def versions(factset: FactSet) -> Facts:
     """The certain rows, and all rows in the possible versions."""
     certain = {name: [row for row in rows if row not in factset.maybe[name]] for name, rows in factset.rows.items()}
     return {**certain, **{possible_version(name): list(rows) for name, rows in factset.rows.items()}}
+
+
+def test_only_relations_that_depend_on_a_stack_get_its_root() -> None:
+    text = """@deny("p", "{x}")
+        p(x) :- heat:resource(id=x, name=n), not listed(n), few(m), m > 1, all:heat:stack(id=n), whole(k), k > 0.
+        listed(n) :- nova:servers(name=n), n != null.
+        few(m) :- m = count{ x : heat:resource(id=x), gate:service(_) }.
+        whole(k) :- k = count{ x : all:heat:stack(id=x) }.
+        @warn("q", "{x}")
+        q(x) :- heat:resource(id=x), not old:heat:resource(id=x), heat:change(x, _), gate:unlocked("edge", x).
+        @unlock("edge") open(g) :- gate:grant(id=g).
+    """
+    rules = load([RuleFile("m", "m.dl", text)])
+    lifted = lift(rules.program, stack_inputs(rules.program, SHIPPED))
+    own = {"heat:resource", old_version("heat:resource"), "heat:change", "gate:grant", "gate:grant_scope"}
+    assert lifted.relations - own == {"gate:effective#", "gate:unlocked", "m:p", "m:q", "m:few", "m:open"}
+    shared = {ROOTS, "nova:servers", "gate:service", all_version("heat:stack")}
+    assert lifted.program.inputs - lifted.relations == shared
+    assert [column.name for column in lifted.program.relations["m:few"].columns] == [ROOTS, "m"]
+    assert lifted.program.relations["heat:resource"].key == (ROOTS, "id")
+
+
+def test_a_rule_that_only_negates_relations_of_stacks_is_evaluated_for_each_root() -> None:
+    rule = ir.CheckedRule("p", (X,), (node(X), ir.Without((edge(X, None),), HERE)), HERE)
+    original = program(ir.Stratum(("p",), (rule,), False))
+    lifted = lift(original, {"edge"})
+    body = (match(ROOTS, ROOT), node(X), ir.Without((edge(ROOT, X, None),), HERE))
+    assert list(lifted.program.rules) == [ir.CheckedRule("p", (ROOT, X), body, HERE)]
+    stacks: dict[str, Facts] = {"a": {"node": [(1,), (2,)], "edge": [(1, 1)]}, "b": {"node": [(1,), (2,)]}}
+    rows: set[Row] = {("a", 2), ("b", 1), ("b", 2)}
+    assert answer(lifted.program, lifted.facts(stacks)) == ({"p": rows}, set())

@@ -120,6 +120,26 @@ def test_a_frozen_record_is_frozen_in_tests(define: Any) -> None:
         assert (repr(row), repr(copy(row))) == (before, before)
 
 
+def test_a_record_is_made_compared_and_shown_as_a_dataclass() -> None:
+    ours, theirs = (
+        [
+            row("a"),
+            row("a", 2) == row("a", size=2, place="there"),
+            row("a", 2) == row("b", 2),
+            row("a") == "a",
+            hash(row("a")) == hash(row("a", 1, "there")),
+            {row("a"), row("a", 1, "there")},
+            *(change(row("a"), size=3) for change in (records.replace, dataclasses.replace)),
+            *([field.name for field in list_fields(row("a"))] for list_fields in (records.fields, dataclasses.fields)),
+            dataclasses.asdict(row("a")),
+            copy(row("a", 4)),
+            row.__match_args__,
+        ]
+        for row in map(_define, (records, dataclasses))
+    )
+    assert str(ours) == str(theirs)
+
+
 @pytest.mark.parametrize("define", [_define, _define_keyed, _define_made, _define_made_with_slots, _define_empty])
 def test_the_members_of_a_record_are_those_of_a_dataclass(define: Any) -> None:
     ours, theirs = (

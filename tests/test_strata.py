@@ -48,6 +48,18 @@ def test_the_message_of_a_long_cycle_is_cut() -> None:
     assert [diagnostic.message for diagnostic in diagnostics] == [message]
 
 
+def test_what_is_read_comes_first_and_what_reads_itself_is_recursive() -> None:
+    top, base, loop, back = checked = rules("top: not loop, base", "base: given", "loop: back, base", "back: loop")
+    assert stratify(checked) == (
+        (
+            ir.Stratum(("base",), (base,), False),
+            ir.Stratum(("back", "loop"), (loop, back), True),
+            ir.Stratum(("top",), (top,), False),
+        ),
+        (),
+    )
+
+
 CYCLES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, Span], ...]]] = {
     "its own negation": (("p: not p",), (("p depends on not p (r.dl:1:10)", at(1, 10)),)),
     "its own aggregate": (("p: e, count p",), (("p depends on count of p (r.dl:1:20)", at(1, 20)),)),

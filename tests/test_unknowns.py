@@ -10,20 +10,20 @@ import pytest
 
 from datalog_gate.analysis.check import check
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.unknowns import split
+from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.values import OPEN as OPEN_BOUNDS
 from datalog_gate.base.values import Bounds, Kind, Row, Unknown, Value, show
 from datalog_gate.engine import pydatalog_worker as worker
 from datalog_gate.engine.native import evaluate
 from datalog_gate.language.parser import parse
-from datalog_gate.schema.declaration import RelationRef
+from datalog_gate.schema.declaration import RelationRef, possible_version
 from tests import unknowns
 from tests.expressions import as_words, worded
 from tests.programs import Facts
 from tests.sampling import sample
 from tests.unknowns import divided, filled
 
-U, V = worded("u"), worded("v")
+U, V, W = worded("u"), worded("v"), worded("w")
 INPUTS = {"e": 2, "f": 2, "n": 1}
 
 
@@ -111,6 +111,21 @@ def test_the_versions_hold(name: str) -> None:
 def test_what_no_rule_reads_changes_nothing() -> None:
     plain = checked("p(x) :- e(x, _), not f(_, x), k = count{ y : n(y) }, k > 1.")
     assert split(plain, {"e": frozenset({1}), "f": frozenset({0}), "other": frozenset({0})}, {"other"}) is plain
+
+
+def test_only_what_unknowns_reach_gets_a_second_version() -> None:
+    plain = checked("p(x) :- e(x, 1). q(x) :- n(x). r(x) :- f(x, _). s(x) :- q(x), r(x).")
+    finished = split(plain, {"e": frozenset({1})}, {"n"})
+    assert [possible(relation, finished) for relation in ("m:p", "m:q", "m:r", "m:s")] == [
+        possible_version("m:p"),
+        possible_version("m:q"),
+        "m:r",
+        possible_version("m:s"),
+    ]
+    assert (set(finished.inputs), finished.relations[possible_version("n")].columns) == (
+        {"e", "f", "n", possible_version("n")},
+        plain.relations["n"].columns,
+    )
 
 
 @pytest.mark.parametrize("certain_only", ["m:open", "n"])
