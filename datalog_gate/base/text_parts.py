@@ -52,7 +52,7 @@ def _split(source: Expression) -> Parts:
             template, params = arguments.get("template"), arguments.get("params")
             if isinstance(template, str) and isinstance(params, Entries):
                 values = {str(key): value for key, value in params.pairs}
-                return _flat(pieces(template, values, values.__getitem__))
+                return _flat([*pieces(template, values, lambda key: values[key])])
     return [source]
 
 

@@ -272,9 +272,9 @@ def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) ->
             yield (*known, text, value), place, open_to
         if open_to:
             row, place, unknown = wildcard(relation, known, place, open_to)
-            if leaf_path:  # what is inside has a path that begins so
-                at = len(known)
-                row = (*row[:at], replace(row[at], prefix=f"{text}."), *row[at + 1 :])
+            inside = row[len(known)]
+            if leaf_path and isinstance(inside, Unknown):  # a path that begins so
+                row = (*known, replace(inside, prefix=f"{text}."), *row[len(known) + 1 :])
             yield row, place, unknown
 
 
