@@ -64,6 +64,12 @@ class Expression:
             self._text = cut(f"{{{self.function}: {_flow(self.arguments, self.stack)}}}", self.stack)
         return self._text
 
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The unread templates of a `content`; empty for other expressions."""
+        names = self.arguments if self.function == CONTENT and isinstance(self.arguments, tuple) else ()
+        return tuple(name for name in names if isinstance(name, str))
+
     def walk(self) -> Iterator[Expression]:
         """Yield this expression and all nested ones, each once."""
         seen: set[Expression] = set()
@@ -100,9 +106,12 @@ def phrase(words: str) -> Expression:
     return Expression("", words, "", words)
 
 
-def content(template: str) -> Expression:
-    """The expression for what an unread template holds, named by its address or by the path of its resource."""
-    return Expression(CONTENT, template, "", f"what {template} holds")
+def content(*templates: str) -> Expression:
+    """The expression for what unread templates hold, named by their addresses or by the paths of their resources."""
+    named = templates if len(templates) < 4 else (*templates[:2], f"{len(templates) - 2} more")
+    names = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+    verb = "hold" if templates[1:] else "holds"
+    return Expression(CONTENT, templates, "", f"what {names} {verb}")
 
 
 def cut(body: str, stack: str) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from datalog_gate.analysis.policy import LEVELS
 from datalog_gate.analysis.program import CheckedLiteral, Compare, Const, Match, variables
+from datalog_gate.base.diagnostics import format_count
+from datalog_gate.base.expression import content
 from datalog_gate.base.records import replace
 from datalog_gate.base.unknown import equality
 from datalog_gate.base.values import Unknown, Value
@@ -27,9 +29,9 @@ def merge(
 ) -> list[tuple[Violation, Violation]]:
     """Merge the findings of each cause. Return each result with one of its original findings.
 
-    If nothing was read, there is one finding for all policies: the most severe one, which names the other policies. For
-    members that may exist, there is one for each policy and group, or none if a member of the group certainly violates
-    the policy.
+    If templates were not read, there is one finding for all policies: the most severe one, which names the others. So
+    there is for an unknown on which all depend in the same way. For members that may exist, there is one for each
+    policy and group, or none if a member of the group certainly violates the policy.
     """
     groups = {
         f"{resource.id.path}/": deciding
@@ -51,10 +53,12 @@ def merge(
                 continue
             covered.add((policy, because, tolerated))
             key = policy, group, because, tolerated
+        elif because and all(unknown.source.templates for unknown in because):
+            key = "unread", tolerated
         elif violation.resource is None and len(because) == 1:
             if (policy, because, tolerated) in covered:
                 continue
-            key = because, tolerated
+            key = because, tolerated, violation.depends
         merged.setdefault(key, []).append(violation)
     order = {id(violation): at for at, violation in enumerate(undetermined)}
     return sorted(map(_merge_all, merged.values()), key=lambda pair: order[id(pair[1])])
@@ -117,12 +121,29 @@ def _sides(comparison: Compare, binding: Binding) -> tuple[Value, Value]:
 
 
 def _merge_all(violations: Sequence[Violation]) -> tuple[Violation, Violation]:
-    if len(violations) == 1:  # as most are
+    unread = all(unknown.source.templates for unknown in violations[0].because) and violations[0].because
+    if len(violations) == 1 and not unread:  # as most are
         return violations[0], violations[0]
     gravest = min(violations, key=_effect)
     policies = dict.fromkeys(violation.policy for violation in violations)
     others = tuple(policy for policy in policies if policy != gravest.policy)
+    if unread:
+        return _say_unread(replace(gravest, also=others), violations), gravest
     return replace(gravest, also=others) if others else gravest, gravest
+
+
+def _say_unread(gravest: Violation, violations: Sequence[Violation]) -> Violation:
+    """The finding that templates were not read."""
+    because = tuple(dict.fromkeys(unknown for violation in violations for unknown in violation.because))
+    source = content(*dict.fromkeys(name for unknown in because for name in unknown.source.templates))
+    names = source.text.removeprefix("what ").rpartition(" ")[0]
+    what, they = f"the template at {names} was", "it holds"
+    if source.templates[1:]:
+        what, they = f"the templates at {names} were", "they hold"
+    policies = format_count(len(gravest.policies), "policy depends", "policies depend")
+    hint = "save it beside this template and name it by its path" if "://" in source.templates[0] else ""
+    message = f"{what} not read: {policies} on what {they}"
+    return replace(gravest, message=message, hint=hint, because=because, depends="")
 
 
 def _effect(violation: Violation) -> tuple[bool, bool, bool, int]:

@@ -9,6 +9,7 @@ from itertools import repeat
 from operator import attrgetter
 
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.expression import CONTENT, content
 from datalog_gate.base.gc import paused
 from datalog_gate.base.records import replace
 from datalog_gate.base.unknown import leaves
@@ -72,14 +73,30 @@ def _add_stack(stack: Stack, catalogue: Catalogue, wants: _Wants, facts: FactSet
             for part, maybe in stacks:
                 facts.extend(name, ((row, (part, path), maybe or unsure) for row, path, unsure in stack_rows(part)))
     _add_resource_rows(facts, catalogue, wants, batches)
+    unread = [
+        resource
+        for batch in batches
+        for resource in batch.built
+        if not batch.maybe and resource.open_members and resource.open_members.function == CONTENT
+    ]
     for batch in batches:
         for resource in batch.built:
-            if resource.open_members:
+            if resource.open_members and all(resource is not other for other in unread):
                 _add_member_wildcards(facts, catalogue, wants, resource, batch.maybe)
+    if unread:
+        _add_member_wildcards(facts, catalogue, wants, _join_unread(unread), None)
     for name, root_rows in of_stack.ROOT_ROWS.items():
         if wants(name):
             facts.extend(name, ((row, (origin, path), maybe) for origin, (row, path, maybe) in root_rows(stack)))
     _hide_secrets(facts, catalogue, [part for part, _ in stacks], batches)
+
+
+def _join_unread(resources: Sequence[Resource]) -> Resource:
+    """The first of these resources with what the templates of all hold, since a wildcard may stand for all their
+    rows."""
+    members = [resource.open_members for resource in resources if resource.open_members]
+    names = dict.fromkeys(name for unknown in members for name in unknown.source.templates)
+    return replace(resources[0], open_members=replace(members[0], source=content(*names)))
 
 
 @lru_cache(maxsize=1024)
