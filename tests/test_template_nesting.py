@@ -175,7 +175,6 @@ resources:
         ("ResourceGroup", "count: {get_attr: [lc, n]}, resource_def: {type: A}", ["0?"], "{get_attr: [lc, n]} in web"),
         ("ResourceGroup", "count: 2, resource_def: {get_param: n}", [], "{get_param: n} in web"),
         ("ResourceGroup", "count: MANY, resource_def: {type: A}", ["0?"], "the number of members MANY"),
-        ("ResourceGroup", "count: -1, resource_def: {type: A}", ["0?"], "the number of members -1"),
         ("ResourceGroup", "count: 2.5, resource_def: {type: A}", ["0", "1"], None),
         ("ResourceGroup", "count: ' +0_2 ', resource_def: {type: A}", ["0", "1"], None),
         ("ResourceGroup", "count: '\uff12', resource_def: {type: A}", ["0", "1"], None),
@@ -423,6 +422,13 @@ def test_a_template_may_hold_the_type_that_it_is_mapped_to(registry: str, types:
         found += [resource.type for resource in stack.resources]
         stack = stack.resources[0].nested
     assert found == types
+
+
+@pytest.mark.parametrize("name", ["count", "min_size", "max_size", "desired_capacity"])
+def test_a_negative_size_is_refused(name: str) -> None:
+    kind, member = ("ResourceGroup", "resource_def") if name == "count" else ("AutoScalingGroup", "resource")
+    text = f"resources: {{g: {{type: OS::Heat::{kind}, properties: {{{name}: -1, {member}: {{type: A}}}}}}}}\n"
+    assert ("group-size", 2, f"`{name}` is -1: Heat refuses the group", "write 0 or more") in problems(text)
 
 
 def test_a_property_that_a_nested_template_does_not_have_is_refused() -> None:

@@ -269,7 +269,9 @@ def _read_local(name: str, base: str, root: Path, unsaved: Mapping[Path, str]) -
     except (OSError, ValueError, RuntimeError):  # a name that is too long or has a NUL, or a loop of links
         return None
     if not inside:
-        raise InputError([Diagnostic("outside-root", f"{name} is outside {root}, the folder that may be read")])
+        message = f"{name} is outside {root}, the folder that may be read"
+        advice = f"give --files-root {os.path.relpath(os.path.commonpath([root, path.parent]))}"
+        raise InputError([Diagnostic("outside-root", message, None, advice)])
     if path in unsaved:
         return label, unsaved[path]
     if not is_file:

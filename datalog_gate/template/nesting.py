@@ -176,9 +176,10 @@ def find_size_limits(section: Mapping[str, Data]) -> dict[str, tuple[int, float]
         for at, size in enumerate(sizes):
             if (parameter := _parameter_of(size)) is not None:
                 low, high = limits.get(parameter, (0, inf))
-                below = [_whole(value) for value in sizes[:at] if isinstance(value, int | str)]
-                above = [_whole(value) for value in sizes[at + 1 :] if isinstance(value, int | str)]
-                limits[parameter] = max([low, *below]), min([high, *(value for value in above if value >= 0)])
+                numbers = [_whole(value) if isinstance(value, int | str) else None for value in sizes]
+                below = [number for number in numbers[:at] if number is not None]
+                above = [number for number in numbers[at + 1 :] if number is not None and number >= 0]
+                limits[parameter] = max([low, *below]), min([high, *above])
     return limits
 
 
@@ -275,8 +276,9 @@ def _bound_size(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
     """The size that an unknown decides within these bounds. If there are few, case analysis can try all of them."""
     most = max(least, most)
     if unknown.domain:
-        values = [value for value in unknown.domain if least <= _whole(value) <= most]
-        sizes = sorted({_whole(value) for value in values}) or [least]
+        numbers = {value: number for value in unknown.domain if (number := _whole(value)) is not None}
+        values = [value for value, number in numbers.items() if least <= number <= most]
+        sizes = sorted({numbers[value] for value in values}) or [least]
         size = replace(unknown, domain=tuple(values))
     elif _are_listed(least, most, tree):
         sizes = list(range(least, int(most) + 1))
@@ -305,20 +307,22 @@ def _size(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -
         low, high = value.bounds
         return _bound_size(value, int(max(0, low)), float(high), tree)
     number = _whole(value)
-    if number > MAX_RESOURCES:
+    if number is not None and number > MAX_RESOURCES:
         tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
-    if number >= 0:
+    if number is not None and number >= 0:
         return Size(number, number)
+    if number is not None and name != "Size":  # an instance group starts with any
+        tree.report("group-size", f"`{name}` is {number}: Heat refuses the group", place, "write 0 or more")
     # Heat refuses it; the size is not known here
     return Size(0, inf, Unknown(phrase(f"the number of members {tree.covered(str(value).strip())[:80]}"), place))
 
 
-def _whole(value: object) -> int:
-    """Heat's whole number for a value; -1 if there is none."""
+def _whole(value: object) -> int | None:
+    """Heat's whole number for a value, if there is one."""
     try:
-        return int(value) if isinstance(value, str | int | float | Decimal) else -1
+        return int(value) if isinstance(value, str | int | float | Decimal) else None
     except (ValueError, OverflowError):
-        return -1
+        return None
 
 
 def _resource_group(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
