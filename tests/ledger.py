@@ -16,13 +16,12 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from datalog_gate.plugins.plugin_errors import RefusedError
-from datalog_gate.preflight.snapshot import Part, snapshot
 from datalog_gate.services.approval import Approvals
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.claims import Claims, PlacementClaim
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.outcomes import Outcomes
+from datalog_gate.services.parts import Part
 
 LIMITS = Limits(call=2.0, step=5.0, lease=30.0)
 
@@ -107,21 +106,11 @@ def _empty_journal() -> bytes:
 
 
 def fill_store(url: str, now: float) -> None:
-    """Fill a store with eleven rows: two of each table of services, and an outcome."""
+    """Fill a store with ten rows: two of each table of services."""
     journal = Journal(url)
     first = journal.begin(request("u1", "a"), "", None, now, 9.0)
     journal.move(first, "reserved", now + 1.25, decision={"a": {"seat": "s/a", "ü": None}})
     journal.begin(request("u2", "b", stack="t"), "", now + 1e8, now + 2, 9.0)
-    picture = snapshot(
-        action="create",
-        stack_name="web",
-        stack_id="1b",
-        project="p",
-        decision_id="d1",
-        request_id="r",
-        credentials={"user_id": "ada"},
-    )
-    Outcomes(url).add(picture, ["licence", "teller"], now)
     approvals, asked = Approvals(url), request("u1", "a", service="approval")
     approvals.use(asked, now, 9e9)
     approvals.say("A-1", "refused", "ada", "no", now + 1)

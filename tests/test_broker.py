@@ -245,7 +245,7 @@ def test_who_comes_back_after_the_lease_has_asked_in_vain(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("before", "script", "answer", "state"),
     [
-        ((), {}, ("UnavailableError", "there is nothing to release for this grant, or it is being processed"), "none"),
+        ((), {}, ("UnavailableError", "there is nothing to commit, or it is being processed"), "none"),
         (("reserve",), {"commit": [None]}, None, "committed"),
         (("reserve", "commit"), {"commit": [None]}, None, "committed"),
         (("reserve",), {"commit": [NOBODY]}, NOBODY_THERE, "reserved"),

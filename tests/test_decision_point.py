@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -25,10 +24,10 @@ from datalog_gate.decision_point.point import DecisionPoint, build_caller, creat
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.files.stack_definition import StackDefinition
-from datalog_gate.preflight.plugin import Outcome
-from datalog_gate.services.outcomes import Outcomes, Pending
+from datalog_gate.services.consultation import Ending
+from datalog_gate.services.journal import Journal
 from tests.commands import read_conf
-from tests.licence_server import Handler, allow, drip, hang, licence_server, refuse, says
+from tests.licence_server import Handler, Server, allow, drip, hang, licence_server, refuse, says
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 FLAVOR = (
@@ -450,31 +449,41 @@ def test_the_record_after_a_full_disk_has_the_number_of_lost_ones(
     assert [(record["kind"], record.get("count")) for record in records] == [("dropped", 1), ("m", None)]
 
 
-def test_plugins_run_after_the_policies_and_hear_the_answer_of_the_host(make_point: PointFactory) -> None:
+@pytest.fixture
+def licences() -> Iterator[Server]:
     with licence_server() as server:
-        server.answers = [allow, allow, refuse("no seat left"), says(b"", 500), says(b"", 500), says(b"", 500)]
-        point = make_point(
-            preflight="licence", preflight_option=f"licence.url={server.url}\nlicence.actions=create,delete"
-        )
-        small = template("small")
-        first = point.judge(make_operation(small))
-        point.finish(first, "accepted")
-        answers = [
-            point.judge(make_operation(small, dry_run=True)),
-            point.judge(make_operation()),
-            point.judge(make_operation(small)),
-            point.judge(make_operation(small)),
-        ]
-        answers += [point.judge(make_operation(small, action=action)) for action in ("rollback", "suspend")]
-        server.answers = [says(b"", 500)] * 3
-        answers += [point.judge(make_operation(small, action="delete"))]
-        paths = [path for path, *_ in server.requests]
-    silent = "licence could not be consulted: the licence server gave an unreadable answer, with status 500"
+        yield server
+
+
+@pytest.fixture
+def licensed(make_point: PointFactory, licences: Server, tmp_path: Path) -> PointFactory:
+    """Create points that ask the server before creations and deletions."""
+    options = f"licence_server.url={licences.url}\nlicence_server.actions=create,delete"
+    return partial(make_point, services="licence_server", service_option=options, store=str(tmp_path / "journal"))
+
+
+def test_services_for_every_stack_are_asked_after_the_policies(licensed: PointFactory, licences: Server) -> None:
+    licences.answers = [allow, allow, refuse("no seat left"), says(b"", 500), says(b"", 500), says(b"", 500)]
+    point, small = licensed(), template("small")
+    first = point.judge(make_operation(small))
+    point.finish(first, "complete")
+    answers = [
+        point.judge(make_operation(small, dry_run=True)),
+        point.judge(make_operation(small, asks_services=False)),
+        point.judge(make_operation()),
+        point.judge(make_operation(small, request_id="r1")),
+        point.judge(make_operation(small, request_id="r2")),
+    ]
+    answers += [point.judge(make_operation(small, action=action)) for action in ("rollback", "suspend")]
+    licences.answers = [says(b"", 500)] * 3
+    answers += [point.judge(make_operation(small, action="delete"))]
+    paths = [path for path, *_ in licences.requests]
+    silent = "licence_server could not be consulted: the licence server gave an unreadable answer, with status 500"
     assert first.allowed
     assert [(answer.verdict, answer.reason.partition(" [")[0]) for answer in answers] == [
-        ("allowed", ""),
+        ("allowed", ""), ("allowed", ""),
         ("denied", HUGE),
-        ("denied", "licence refuses this: no seat left"),
+        ("denied", "licence_server refuses this: no seat left"),
         ("undecided", silent),
         ("allowed", ""), ("allowed", ""), ("allowed", ""),
     ]  # fmt: skip
@@ -483,72 +492,49 @@ def test_plugins_run_after_the_policies_and_hear_the_answer_of_the_host(make_poi
 
 
 @pytest.mark.parametrize("answer", [hang, drip])
-def test_a_plugin_that_hangs_stops_what_creates_and_no_deletion(
-    make_point: PointFactory, answer: Callable[[Handler], None]
+def test_a_service_that_hangs_stops_what_creates_and_no_deletion(
+    licensed: PointFactory, licences: Server, answer: Callable[[Handler], None]
 ) -> None:
-    with licence_server() as server:
-        server.answers = [answer, answer]
-        options = (
-            f"licence.url={server.url}\nlicence.deadline=300\nlicence.read_timeout=300\nlicence.actions=create,delete"
-        )
-        point = make_point(preflight="licence", preflight_option=options, service_call_seconds="0.2")
-        created = point.judge(make_operation(template("small")))
-        deleted = point.judge(make_operation(template("small"), action="delete"))
-    silent = "licence could not be consulted: did not answer within 0.2 seconds"
+    licences.answers = [answer, answer]
+    point = licensed(service_call_seconds="0.2")
+    created = point.judge(make_operation(template("small")))
+    deleted = point.judge(make_operation(template("small"), action="delete"))
+    silent = "licence_server could not be consulted: did not answer within 0.2 seconds"
     assert (created.verdict, created.reason, created.warnings) == ("undecided", silent, ())
     assert (deleted.verdict, deleted.reason, deleted.warnings) == ("allowed", "", (silent,))
 
 
 @pytest.mark.parametrize(
-    ("outcome", "stack_id", "kept"),
-    [("accepted", "6b", ["6b"]), ("accepted", "", ["6a"]), ("failed", "6b", []), ("complete", "", [])],
+    ("ending", "stack_id", "kept"),
+    [("accepted", "6b", ["6b"]), ("accepted", "", [""]), ("failed", "6b", []), ("complete", "", [])],
 )
-def test_an_accepted_operation_is_kept_until_its_outcome_is_reported(
-    make_point: PointFactory, clock: Clock, tmp_path: Path, outcome: Outcome, stack_id: str, kept: list[str]
+def test_an_accepted_operation_is_kept_until_its_outcome_is_known(
+    licensed: PointFactory, tmp_path: Path, ending: Ending, stack_id: str, kept: list[str]
 ) -> None:
-    journal = str(tmp_path / "journal")
-    with licence_server() as server:
-        point = make_point(preflight="licence", preflight_option=f"licence.url={server.url}", store=journal)
-        clock.time = 5.0
-        answer = point.judge(make_operation(template("small"), stack_id="6a"))
-        clock.time = 9.0
-        point.finish(answer, outcome, stack_id)
-        point.finish(point.judge(make_operation(template("small"), action="suspend", dry_run=True)), "accepted")
-    assert answer.passed
-    bare = replace(answer.passed.snapshot, parts=(), parameters=MappingProxyType({}))
-    assert Outcomes(journal).pending() == tuple(
-        Pending(1, replace(bare, stack_id=uuid), ("licence",), NOW.timestamp() + 5) for uuid in kept
-    )
+    point = licensed()
+    point.finish(point.judge(make_operation(template("small"))), ending, stack_id)
+    point.finish(point.judge(make_operation(template("small"), action="delete", dry_run=True)), "accepted")
+    claims = Journal(str(tmp_path / "journal")).claims()
+    assert [(claim.service, claim.action, claim.state, claim.stack) for claim in claims] == [
+        ("licence_server", "create", "reserved", stack) for stack in kept
+    ]
 
 
-def test_an_operation_that_can_not_be_kept_is_in_the_log_and_plugins_hear_that_it_was_accepted(
-    make_point: PointFactory, tmp_path: Path
+def test_without_the_store_nothing_is_created_and_deletions_go_on(
+    licensed: PointFactory, licences: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    journal = tmp_path / "journal"
-    with licence_server() as server:
-        point = make_point(preflight="licence", preflight_option=f"licence.url={server.url}", store=str(journal))
-        answer = point.judge(make_operation(template("small")))
-        journal.write_text("no database" * 99)
-        point.finish(answer, "accepted")
-        [record] = [record for record in records(point) if record["kind"] == "preflight"]
-        paths = [path for path, *_ in server.requests]
-    assert (record["id"], record["problems"], paths) == (
-        answer.id,
-        ["plugins will not be told the outcome of the operation: journal: file is not a database"],
-        ["/licences", "/licences/outcome"],
-    )
-
-
-def test_a_failed_post_operation_is_in_the_log(make_point: PointFactory) -> None:
-    with licence_server() as server:
-        point = make_point(preflight="licence", preflight_option=f"licence.url={server.url}")
-        answer = point.judge(make_operation(template("small")))
-        server.answers = [says(b"", 500)] * 3
-        point.finish(answer, "failed")
-        [record] = [record for record in records(point) if record["kind"] == "preflight"]
-    assert (record["id"], [problem.partition(":")[0] for problem in record["problems"]]) == (
-        answer.id, ["licence was not told that the operation is failed"],
-    )  # fmt: skip
+    point = licensed()
+    begun = point.judge(make_operation(template("small"), request_id="r1"))
+    (tmp_path / "journal").write_text("no database" * 99)
+    point.finish(begun, "accepted", "6b")
+    answers = [point.judge(make_operation(template("small"), action=action)) for action in ("create", "delete")]
+    lost = "the services could not be consulted: journal: file is not a database"
+    assert [(answer.verdict, answer.reason, answer.warnings) for answer in answers] == [
+        ("undecided", lost, ()),
+        ("allowed", "", (lost,)),
+    ]
+    left = "that an operation is accepted is left to `datalog-gate services reconcile`: journal: file is not a database"
+    assert (left in caplog.messages, [path for path, *_ in licences.requests]) == (True, ["/licences"])
 
 
 def test_a_paste_section_overrides_the_configuration_of_a_point(tmp_path: Path) -> None:

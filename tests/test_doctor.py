@@ -74,14 +74,15 @@ RULES = '@deny("flavor", "{s} takes {f}")\nflavor(s, f) :- os:nova:server(_id=s,
 ENTRIES = """\
 [heat.stack_lifecycle_plugins]
 datalog_gate = lifecycle_of_a_test:Plugin
-[datalog_gate.preflight]
-licence = lifecycle_of_a_test:Licence
+[datalog_gate.services]
+seats = lifecycle_of_a_test:Licence
 broken = lifecycle_of_a_test:Nothing
 """
 MODULE = """\
-from datalog_gate.preflight import plugin
+from datalog_gate.services import contract
 class Plugin: pass
-class Licence(plugin.Plugin):
+class Licence(contract.Service):
+    for_every_stack = True
     def __init__(self, settings): self.url = settings["url"]
 """
 GOLDEN = Path(__file__).parent / "golden" / "doctor.txt"
@@ -163,10 +164,9 @@ CHANGES: list[tuple[str, str, str]] = [
     ("heat.conf", "rules =", "allow_unverified_context = true\nrules ="),
     ("heat.conf", "rules =", "break_glass = DIR/glass\nrules ="),
     ("heat.conf", "rules =", "create_denial = failed_stack\nrules ="),
-    ("heat.conf", "rules =", "preflight = licence\npreflight_option = licence.url=https://l\nrules ="),
-    ("heat.conf", "rules =", "preflight = licence,broken,absent\nrules ="),
-    ("heat.conf", "rules =", "preflight_option = licence\nrules ="),
-    ("heat.conf", "rules =", "services = absent\nstore = DIR/journal\nrules ="),
+    ("heat.conf", "rules =", "services = seats\nservice_option = seats.url=https://l\nstore = DIR/journal\nrules ="),
+    ("heat.conf", "rules =", "services = seats,broken,absent\nstore = DIR/journal\nrules ="),
+    ("heat.conf", "rules =", "service_option = seats\nrules ="),
     ("api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmode = warn"),
     # the log
     ("heat.conf", "decision_log = DIR/log", ""),

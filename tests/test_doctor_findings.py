@@ -50,9 +50,8 @@ inventory = DIR/cloud.jsonl
 waivers = DIR/waivers.yaml
 break_glass = DIR/glass
 budget_seconds = 5
-preflight = licence
-preflight_option = licence.url=https://licence.example
-services = approval
+services = seats, approval
+service_option = seats.url=https://licence.example
 service_option = approval.file=DIR/approvals
 store = DIR/journal
 decision_log = DIR/log/decisions.jsonl
@@ -174,8 +173,8 @@ FAULTS: dict[str, dict[str, Change]] = {
         "A folder of `plugin_dirs` is missing": option(str(ENGINE_FOLDER), "/opt/plugins"),
         "Our types are not in `plugin_dirs`": option(f",{RESOURCES}", ""),
     },
-    "Plugins and services": {
-        "A plugin is not installed": option("preflight = licence", "preflight = license"),
+    "Services": {
+        "A service is not installed": option("services = seats", "services = seat"),
         "A setting of a service is misspelt": option("approval.file", "approval.fiel"),
         "There is no store for services": option("store = DIR/journal", ""),
     },
@@ -279,9 +278,10 @@ def test_no_result_shows_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     sys.modules.pop("lifecycle_of_a_test", None)
     echo = "class Licence:\n    def __init__(self, settings): raise ValueError(settings)\n"
     (tmp_path / "installed" / "lifecycle_of_a_test.py").write_text(echo)
-    option("licence.url=", "licence.password=hunter2\npreflight_option = licence.url=")(tmp_path)
-    option("approval.file=DIR", "approval password=hunter2\nservice_option = approval.file=DIR")(tmp_path)
+    option("seats.url=", "seats.password=hunter2\nservice_option = seats.url=")(tmp_path)
     shown = format_results(examine(tmp_path / "heat.conf", now=NOW), "json")
+    option("approval.file=DIR", "approval password=hunter2\nservice_option = approval.file=DIR")(tmp_path)
+    shown += format_results(examine(tmp_path / "heat.conf", now=NOW), "json")
     assert [secret for secret in ("s3cret", "hunter2") if secret in shown] == []
     assert "ValueError: {'password': '***', 'url': 'https://licence.example'}" in shown
     option("flavor =", "password s3cret-of-heat")(tmp_path)

@@ -16,13 +16,12 @@ from stevedore.extension import ExtensionManager
 
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.config_options import build_settings
-from datalog_gate.decision_point.enabled_plugins import load_preflight
+from datalog_gate.decision_point.enabled_plugins import load_enabled_services
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.doors.cli.main import main
 from datalog_gate.plugins.plugin_errors import RefusedError
-from datalog_gate.preflight.chain import load_chain
-from datalog_gate.preflight.licence_server import DEFAULTS
-from datalog_gate.preflight.snapshot import snapshot
+from datalog_gate.services.contract import Request
+from datalog_gate.services.licence_server import DEFAULTS
 from tests.commands import read_conf
 from tests.installed import INSTALL, MEMBER, install, moved, off_site
 
@@ -69,15 +68,15 @@ def test_the_policy_file_says_who_may_do_what(tmp_path: Path) -> None:
 
 
 def test_the_licence_is_enabled_and_has_the_settings_of_the_table(tmp_path: Path) -> None:
-    [text] = [section for section in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "preflight" in section]
+    [text] = [section for section in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "licence_server" in section]
     (tmp_path / "heat.conf").write_text(text)
     conf = read_conf(tmp_path / "heat.conf")
-    chain = load_preflight(build_settings(conf))
+    services = load_enabled_services(build_settings(conf))
     rows = re.findall(r"^\| `(\w+)` \| (?:`([^`]*)`)? *\| .* \|$", INSTALL, re.M)
-    assert (list(chain.plugins) if chain else [], dict(rows)) == (["licence"], DEFAULTS)
+    assert (list(services), dict(rows)) == (["licence_server"], DEFAULTS)
 
 
-def test_the_smallest_plugin_loads_and_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_smallest_service_loads_and_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [(module, project)] = re.findall(r"```python\n((?:(?!```).)*)```\n\n```toml\n(.*?)```", INSTALL, re.S)
     [(group, entries)] = tomllib.loads(project)["project"]["entry-points"].items()
     installed = tmp_path / "acme_freeze-1.dist-info"
@@ -89,8 +88,14 @@ def test_the_smallest_plugin_loads_and_refuses(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
     invalidate_caches()
-    chain = load_chain(("freeze",), {"freeze": {"projects": "p1+p2"}})
-    chain.before(snapshot(action="create", stack_name="web", project="p3", decision_id="7f"))
-    chain.before(snapshot(action="delete", stack_name="web", project="p2", decision_id="7f"))
-    with pytest.raises(RefusedError, match=r"^freeze: this project is frozen until its move is done$"):
-        chain.before(snapshot(action="create", stack_name="web", project="p2", decision_id="7f"))
+    conf = build_settings(read_conf(), {"services": "freeze", "service_option": "freeze.projects=p1+p2", "store": "/s"})
+    freeze = load_enabled_services(conf)["freeze"]
+
+    def ask(action: str, project: str) -> None:
+        place = {"service": "freeze", "project": project, "stack": "", "stack_name": "web", "grant": "", "uuid": "u"}
+        freeze.reserve(Request(**place, options={}, scope=(), action=action))  # type: ignore[arg-type]
+
+    ask("create", "p3")
+    ask("delete", "p2")
+    with pytest.raises(RefusedError, match=r"^this project is frozen until its move is done$"):
+        ask("create", "p2")

@@ -1,4 +1,4 @@
-"""The plugin `licence` against a server."""
+"""The service `licence_server` against a server."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.plugins.breaker import Breaker
+from datalog_gate.decision_point.grant_requests import build_operation_request
+from datalog_gate.decision_point.operation import Operation
+from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.plugins.breaker import PAUSE, Breaker
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
-from datalog_gate.preflight.chain import Chain
-from datalog_gate.preflight.licence_server import ANSWER_LIMIT, LicenceServerPlugin
-from datalog_gate.preflight.snapshot import Snapshot, snapshot
+from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.consultation import consult, finish
+from datalog_gate.services.contract import Held, Request
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.licence_server import ANSWER_LIMIT, LicenceServer
 from tests import licence_server as answers
 from tests.licence_server import Answer, Server, licence_server, says
 
@@ -49,7 +53,6 @@ TEMPLATE = {
 }
 OVERLOADED = says(b"later", 503, Retry_After="86400")
 SAYS_NOTHING = "the licence server gave an unreadable answer, with status {}"
-NOT_ASKED = "the licence server has not answered for a while, and is not asked for now"
 UNREACHED = "the licence server can't be reached, or broke off its answer"
 
 
@@ -72,18 +75,22 @@ def clock() -> Clock:
 
 
 STACK = dg.read_stack(template=TEMPLATE, stack_name="s")
-TAKEN = snapshot(action="create", stack_name="s", project="p", decision_id="d1", stack=STACK)
 
 
-def taken(action: str = "create", **changed: Any) -> Snapshot:
-    """The picture of an operation, with other fields."""
-    return replace(TAKEN, action=action, **changed)
+def unread() -> StackDefinition:
+    raise AssertionError("the stack was read before")
 
 
-def read_answer(plugin: LicenceServerPlugin, of: Snapshot | None = None) -> str:
-    """The end of a consultation: allowed, or its error."""
+def taken(action: str = "create", stack_name: str = "s", project: str = "p", request_id: str = "") -> Request:
+    """The request of an operation that the decision `d1` allows."""
+    operation = Operation("api", action, stack_name, project, unread, {}, request_id=request_id)
+    return build_operation_request(operation, "d1", STACK)
+
+
+def read_answer(service: LicenceServer, request: Request | None = None) -> str:
+    """The end of a consultation: passed, or its error."""
     try:
-        plugin.pre(of or taken())
+        service.reserve(request or taken())
     except RefusedError as error:
         return f"refused: {error.reason}"
     except UnavailableError as error:
@@ -91,11 +98,17 @@ def read_answer(plugin: LicenceServerPlugin, of: Snapshot | None = None) -> str:
     return "passed"
 
 
-def test_the_server_gets_request_and_outcome_with_the_same_key(server: Server) -> None:
-    chain = Chain({"licence": LicenceServerPlugin({"url": f"{server.url}/"})})
-    assert chain.before(taken()).after("accepted") == ()
-    [key] = set(server.keys)
-    about = {"action": "create", "project": "p", "stack": "s", "decision": "d1"}
+def make_broker(folder: Path, settings: dict[str, str], clock: Clock, seconds: float = 20.0) -> Broker:
+    """A broker of the service, whose calls may take so many seconds."""
+    services = {"licences": LicenceServer(settings)}
+    return Broker(Journal(str(folder / "journal")), services, clock, clock, Limits(seconds, 25.0, 30.0))
+
+
+def test_the_server_gets_request_and_outcome_with_the_same_key(server: Server, tmp_path: Path, clock: Clock) -> None:
+    broker = make_broker(tmp_path, {"url": f"{server.url}/"}, clock)
+    finish(broker, consult(broker, taken()), "complete")
+    finish(broker, consult(broker, taken("update", request_id="r1")), "failed")
+    about = {"action": "create", "project": "p", "stack": "s"}
     kinds = {"web": "OS::Nova::Server", "db": "OS::Nova::Server"}
     kinds |= {"vol": "OS::Cinder::Volume", "img": "OS::Glance::WebImage", "many": "OS::Heat::ResourceGroup"}
     kinds |= {"many/0": "OS::Nova::Server"}
@@ -105,20 +118,24 @@ def test_the_server_gets_request_and_outcome_with_the_same_key(server: Server) -
         {"id": f"s/{name}", "type": kind, "image": None, "flavor": None, "open": False, **known.get(name, {})}
         for name, kind in kinds.items()
     ]
+    key, other = server.keys[0], server.keys[2]
+    asked = {**about, "decision": "d1", "resources": resources}
     assert server.requests == [
-        ("/licences", key, None, None, {**about, "resources": resources}),
-        ("/licences/outcome", key, None, None, {**about, "outcome": "accepted"}),
+        ("/licences", key, None, None, asked),
+        ("/licences/outcome", key, None, None, {**about, "outcome": "complete"}),
+        ("/licences", other, None, None, {**asked, "action": "update"}),
+        ("/licences/outcome", other, None, None, {**about, "action": "update", "outcome": "failed"}),
     ]
-    assert len(key) == 64
+    assert (len(key), key == other) == (64, False)
 
 
-def test_only_the_same_request_has_the_same_key(server: Server) -> None:
-    plugin = LicenceServerPlugin({"url": server.url})
-    others = taken("update"), taken(stack_name="t"), taken(decision_id="d2"), taken(project="q"), taken(request_id="r1")
-    at_two_doors = taken(request_id="r1", decision_id="d2", stack_id="1")
-    for of in (taken(), *others, taken(), at_two_doors, taken(request_id="r2")):
-        plugin.pre(of)
-    assert [server.keys.index(key) for key in server.keys] == [0, 1, 2, 3, 4, 5, 0, 5, 8]
+def test_only_the_same_request_has_the_same_key() -> None:
+    requests = [
+        *(taken(), taken("update"), taken(stack_name="t"), taken(project="q"), taken(request_id="r1"), taken()),
+        *(replace(taken(request_id="r1"), stack="1", scope=(), decision_id="d2"), taken(request_id="r2")),
+    ]
+    keys = [request.key for request in requests]
+    assert [keys.index(key) for key in keys] == [0, 1, 2, 3, 4, 0, 4, 7]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +174,7 @@ def test_only_the_same_request_has_the_same_key(server: Server) -> None:
 )
 def test_only_a_plain_yes_passes_and_only_a_plain_no_refuses(server: Server, answer: Answer, ends: str) -> None:
     server.answers = [answer]
-    assert read_answer(LicenceServerPlugin({"url": server.url})) == ends
+    assert read_answer(LicenceServer({"url": server.url})) == ends
     assert [path for path, *_ in server.requests] == ["/licences"]
 
 
@@ -173,75 +190,67 @@ def test_only_a_plain_yes_passes_and_only_a_plain_no_refuses(server: Server, ans
 )
 def test_what_may_be_tried_again_is_with_its_key(server: Server, answers: list[Answer], ends: str, times: int) -> None:
     server.answers = [*answers]
-    assert read_answer(LicenceServerPlugin({"url": server.url})) == ends
+    assert read_answer(LicenceServer({"url": server.url})) == ends
     assert (len(server.keys), len(set(server.keys))) == (times, 1)
 
 
 @pytest.mark.parametrize("answer", [answers.hang, answers.drip])
-def test_a_consultation_ends_at_its_deadline(server: Server, answer: Answer) -> None:
+def test_a_consultation_ends_at_its_deadline(server: Server, answer: Answer, tmp_path: Path, clock: Clock) -> None:
     server.answers = [answer]
-    ends = read_answer(LicenceServerPlugin({"url": server.url, "deadline": "0.3"}))
-    assert ends == "unavailable: the licence server did not answer within 0.3 seconds"
+    broker = make_broker(tmp_path, {"url": server.url}, clock, 0.3)
+    with pytest.raises(UnavailableError, match=r"^licences: did not answer within 0\.3 seconds$"):
+        consult(broker, taken())
 
 
 def test_a_server_that_does_not_run_can_not_be_asked() -> None:
     with licence_server() as server:
         pass
-    assert read_answer(LicenceServerPlugin({"url": server.url, "retries": "0"})) == f"unavailable: {UNREACHED}"
+    assert read_answer(LicenceServer({"url": server.url, "retries": "0"})) == f"unavailable: {UNREACHED}"
 
 
-def test_actions_that_are_not_consulted_are_not_asked_about(server: Server) -> None:
-    chain = Chain({"licence": LicenceServerPlugin({"url": server.url, "actions": "create, delete"})})
-    for action in ("create", "update", "adopt", "restore", "delete", "suspend", "rollback"):
-        chain.before(taken(action)).after("accepted")
-    requests = [(path, data["action"]) for path, _, _, _, data in server.requests if isinstance(data, dict)]
-    assert requests == [
-        (path, action) for action in ("create", "delete") for path in ("/licences", "/licences/outcome")
-    ]
-
-
-def test_by_default_what_builds_something_is_consulted(server: Server) -> None:
-    plugin = LicenceServerPlugin({"url": server.url})
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [({}, ["create", "update", "adopt", "restore"]), ({"actions": "create, delete"}, ["create", "delete"])],
+)
+def test_only_configured_actions_are_asked_about(
+    server: Server, tmp_path: Path, clock: Clock, settings: dict[str, str], asked: list[str]
+) -> None:
+    broker = make_broker(tmp_path, {"url": server.url, **settings}, clock)
     for action in ("create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot"):
-        plugin.pre(taken(action))
-    assert [data["action"] for *_, data in server.requests if isinstance(data, dict)] == [
-        *("create", "update", "adopt", "restore")
+        finish(broker, consult(broker, taken(action)), "complete")
+    assert [(path, data["action"]) for path, _, _, _, data in server.requests if isinstance(data, dict)] == [
+        (path, action) for action in asked for path in ("/licences", "/licences/outcome")
     ]
 
 
 def test_an_outcome_that_the_server_refuses_is_a_problem(server: Server) -> None:
-    ran = Chain({"licence": LicenceServerPlugin({"url": server.url})}).before(taken())
+    service, held = LicenceServer({"url": server.url}), Held(key="k", project="p", uuid="u", decision={})
     server.answers = [says(b"", 204), says(b"", 500)]
-    assert [ran.after("accepted"), ran.after("complete")] == [
-        (),
-        ("licence was not told that the operation is complete: the licence server answered 500",),
-    ]
+    service.release(held)
+    with pytest.raises(UnavailableError, match=r"^the licence server answered 500$"):
+        service.commit(replace(held, outcome="complete"))
 
 
-def test_a_server_that_fails_five_times_is_left_alone_for_half_a_minute(server: Server, clock: Clock) -> None:
-    plugin = LicenceServerPlugin({"url": server.url}, clock)
+def test_a_server_that_fails_five_times_is_left_alone_for_half_a_minute(
+    server: Server, tmp_path: Path, clock: Clock
+) -> None:
+    broker = make_broker(tmp_path, {"url": server.url}, clock)
     server.answers = [says(b"", 500)] * 6
-    failed, left, fine = f"unavailable: {SAYS_NOTHING.format(500)}", f"unavailable: {NOT_ASKED}", "passed"
-    assert [read_answer(plugin) for _ in range(6)] == [*[failed] * 5, left]
-    with pytest.raises(UnavailableError, match=NOT_ASKED):
-        plugin.post(taken(), "accepted")
-    clock.now += 29.9
-    assert (read_answer(plugin), len(server.requests)) == (left, 5)
+
+    def ask(number: int) -> str:
+        try:
+            return f"passed {len(consult(broker, taken(request_id=f'r{number}')))}"
+        except UnavailableError as error:
+            return error.reason
+
+    failed, left = SAYS_NOTHING.format(500), "has not answered for a while, and is not asked for now"
+    assert [ask(number) for number in range(6)] == [*[failed] * 5, left]
+    clock.now += PAUSE - 0.1
+    assert (ask(6), len(server.requests)) == (left, 5)
     clock.now += 0.2
-    assert [read_answer(plugin), read_answer(plugin)] == [failed, left]
-    clock.now += 30
-    assert [read_answer(plugin), read_answer(plugin), len(server.requests)] == [fine, fine, 8]
-
-
-def test_a_refusal_is_an_answer_and_opens_nothing(server: Server, clock: Clock) -> None:
-    plugin = LicenceServerPlugin({"url": server.url}, clock)
-    server.answers = [*[says(b"", 500)] * 4, answers.refuse("no"), *[says(b"", 500)] * 4, *[answers.refuse("no")] * 6]
-    assert [read_answer(plugin).split(":")[0] for _ in range(15)] == [
-        *["unavailable"] * 4,
-        "refused",
-        *["unavailable"] * 4,
-        *["refused"] * 6,
-    ]
+    assert [ask(7), ask(8)] == [failed, left]
+    clock.now += PAUSE
+    assert [ask(9), ask(10), len(server.requests)] == ["passed 1", "passed 1", 8]
 
 
 def test_after_the_pause_one_of_many_threads_is_admitted(clock: Clock) -> None:
@@ -267,14 +276,14 @@ def test_the_token_is_read_each_time_and_never_logged(
     caplog.set_level(logging.DEBUG)
     file = tmp_path / "token"
     file.write_text("t0ken-one\n")
-    plugin = LicenceServerPlugin({"url": server.url, "token_file": str(file)})
-    ends = [read_answer(plugin)]
+    service = LicenceServer({"url": server.url, "token_file": str(file)})
+    ends = [read_answer(service)]
     for text in ("t0ken-two", "t0ken three", "t0ken\r\nX: 1", ""):
         file.write_text(text)
-        ends.append(read_answer(plugin))
+        ends.append(read_answer(service))
     file.unlink()
     server.answers = [answers.slam] * 3
-    ends.append(read_answer(plugin))
+    ends.append(read_answer(service))
     assert ends == ["passed", "passed", *[f"unavailable: {UNREACHED}"] * 4]
     assert [sent for _, _, sent, _, _ in server.requests] == ["Bearer t0ken-one", "Bearer t0ken-two"]
     assert [line for line in caplog.text.splitlines() if "t0ken" in line] == []
@@ -287,8 +296,8 @@ def test_nothing_of_the_environment_is_sent_and_cookies_are_forgotten(
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     server.answers = [says(b'{"allowed": true}', Set_Cookie="a=b; Path=/")]
-    plugin = LicenceServerPlugin({"url": server.url})
-    assert [read_answer(plugin), read_answer(plugin)] == ["passed", "passed"]
+    service = LicenceServer({"url": server.url})
+    assert [read_answer(service), read_answer(service)] == ["passed", "passed"]
     assert [sent for _, _, *sent, _ in server.requests] == [[None, None], [None, None]]
 
 
@@ -311,7 +320,7 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
             ({"cafile": f"{own}.crt"}, f"unavailable: {UNREACHED}"),
             ({"cafile": f"{own}.crt", "cert": str(other)}, "passed"),
         ):
-            assert read_answer(LicenceServerPlugin({**trusting, **more})) == ends
+            assert read_answer(LicenceServer({**trusting, **more})) == ends
         assert len(server.requests) == 1
 
 
@@ -323,10 +332,10 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
         ({"url": "http://licences.example/"}, "url must begin with https"),
         ({"url": "https://me:pw@licences.example/"}, "url must not contain a user, query or fragment"),
         ({"url": "https://licences.example/?a"}, "url must not contain a user, query or fragment"),
-        ({"actions": "create,craete"}, "actions: plugins are not consulted before craete"),
-        ({"actions": ""}, "actions: plugins are not consulted before "),
-        ({"actions": "create,rollback"}, "actions: plugins are not consulted before rollback"),
-        ({"deadline": "0"}, "deadline must be more than 0 seconds, and 300 at most"),
+        ({"actions": "create,craete"}, "actions: services are not consulted before craete"),
+        ({"actions": ""}, "actions: services are not consulted before "),
+        ({"actions": "create,rollback"}, "actions: services are not consulted before rollback"),
+        ({"connect_timeout": "0"}, "connect_timeout must be more than 0 seconds, and 300 at most"),
         ({"read_timeout": "inf"}, "read_timeout must be more than 0 seconds, and 300 at most"),
         ({"connect_timeout": "soon"}, "could not convert string to float: 'soon'"),
         ({"retries": "-1"}, "retries must be 0 to 10"),
@@ -339,5 +348,5 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
 def test_settings_that_are_wrong_are_refused_at_the_start(settings: dict[str, str], message: str) -> None:
     options = {"url": "https://licences.example/", **settings} if settings else {}
     with pytest.raises(ValueError, match=r".") as error:
-        LicenceServerPlugin(options)
+        LicenceServer(options)
     assert str(error.value) == message

@@ -127,10 +127,10 @@ def test_options_that_do_not_load_change_nothing_and_are_an_error_each_time(
 def test_options_that_count_at_a_start_are_named_without_their_values(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    site.write(mode="warn", preflight_option="licence.token=s3cret", body_limit="5")
+    site.write(mode="warn", service_option="licence.token=s3cret", body_limit="5")
     assert (site.ask(), site.point.settings.body_limit) == ("allowed", 1024 * 1024)
     late = [record.getMessage() for record in caplog.records if "restarted" in record.getMessage()]
-    assert late == ["changed options take effect when this service is restarted: preflight_option, body_limit"]
+    assert late == ["changed options take effect when this service is restarted: service_option, body_limit"]
 
 
 def test_an_option_of_the_paste_section_stays(tmp_path: Path) -> None:

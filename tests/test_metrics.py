@@ -41,7 +41,7 @@ datalog_gate_decisions_total{outcome="denied",door="api",action="create"} 1
 # HELP datalog_gate_undecided_total Answers that are undecided, and failures of the gate.
 # TYPE datalog_gate_undecided_total counter
 datalog_gate_undecided_total 0
-# HELP datalog_gate_decision_seconds Seconds until an answer, with those of services and plugins.
+# HELP datalog_gate_decision_seconds Seconds until an answer, with those of services.
 # TYPE datalog_gate_decision_seconds histogram
 datalog_gate_decision_seconds_bucket{door="api",le="0.005"} 1
 datalog_gate_decision_seconds_bucket{door="api",le="0.01"} 1

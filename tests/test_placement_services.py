@@ -16,7 +16,6 @@ from datalog_gate.base.values import ResourceId
 from datalog_gate.decision_point.enabled_plugins import load_enabled_services
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
-from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity import solver
 from datalog_gate.rack_affinity.demand import read_demand, read_flavors
 from datalog_gate.rack_affinity.places import read_places
@@ -26,6 +25,7 @@ from datalog_gate.services import placement
 from datalog_gate.services.claims import PlacementClaim, needs
 from datalog_gate.services.contract import Request, Service
 from datalog_gate.services.licence_pool import LicencePool
+from datalog_gate.services.parts import Part
 from datalog_gate.services.placement import Api, Placement
 from tests.expressions import worded
 from tests.ledger import request

@@ -18,6 +18,7 @@ import datalog_gate as dg
 from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import SECRET, ResourceId, Unknown, hidden_value
+from datalog_gate.decision_point.grant_requests import build_operation_request
 from datalog_gate.decision_point.log import DecisionTrace, build_record
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
@@ -30,7 +31,6 @@ from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.pages.drawing import draw
 from datalog_gate.policytest.comparison import CaseResult, report
-from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, Stack
 from tests.expressions import unknown_of, worded
@@ -182,7 +182,7 @@ def shown_by_all_doors(
     output.write(json.dumps(build_record(operation, Answer("denied", decision.id), trace, "", decision.now)))
     output.write(report({"rows": dict.fromkeys(every, ())}, CaseResult((), every), {}))
     output.write(repr((decision.violations, decision.undetermined, decision.derived)))
-    output.write(repr(snapshot(action="create", stack_name="s", project="p", decision_id=decision.id, stack=stack)))
+    output.write(repr(build_operation_request(operation, decision.id, stack)))
     facts = flatten(stack, SHIPPED)
     return output.getvalue() + "\n".join([*write(facts), *write_text(facts)])
 

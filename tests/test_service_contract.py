@@ -12,8 +12,8 @@ import pytest
 import datalog_gate as dg
 from datalog_gate.base.values import SECRET, ResourceId
 from datalog_gate.plugins.plugin_errors import PluginError
-from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.contract import Held, Request, Service, in_scope
+from datalog_gate.services.parts import Part
 from tests.expressions import worded
 from tests.ledger import request
 

@@ -100,7 +100,7 @@ def test_work_that_fails_leaves_nothing_and_what_meets_another_is_run_again(stor
 
 
 def test_each_turn_has_a_greater_number(store: Store) -> None:
-    assert [store.run(None, lambda rows: take_turn(rows, "outcomes")) for _ in range(3)] == [1, 2, 3]
+    assert [store.run(None, lambda rows: take_turn(rows, "waivers")) for _ in range(3)] == [1, 2, 3]
     assert store.run(None, lambda rows: take_turn(rows, "claims")) == 1
 
 

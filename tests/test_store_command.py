@@ -22,12 +22,11 @@ from tests.ledger import fill_store, request
 from tests.test_store import NOW
 
 EMPTY = (
-    "revision 0001; journal 0, outcomes 0, approval_requests 0, approval_verdicts 0, approval_claims 0, "
+    "revision 0001; journal 0, approval_requests 0, approval_verdicts 0, approval_claims 0, "
     "placement_claims 0, waivers 0, api_decisions 0, api_writes 0"
 )
 TABLES = {
     "journal": 2,
-    "outcomes": 1,
     "approval_requests": 2,
     "approval_verdicts": 2,
     "approval_claims": 2,
@@ -75,7 +74,7 @@ def test_an_export_can_be_imported(conf: Path, tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "other").mkdir()
     conf.write_text(f"[datalog_gate]\nstore = {tmp_path}/other/store\n")
     before = (tmp_path / "store").read_bytes()
-    for path, counts in ((tmp_path / "export", (11, 0)), (tmp_path / "store", (0, 11))):
+    for path, counts in ((tmp_path / "export", (10, 0)), (tmp_path / "store", (0, 10))):
         said = "{}: {} rows added, {} existed already\n".format(path, *counts)
         assert run(capsys, "store", "import", path, "--heat-conf", conf) == (0, said, "")
     assert (tmp_path / "store").read_bytes() == before
@@ -90,13 +89,13 @@ def test_requests_of_two_hosts_with_one_number_are_renamed(
     old = tmp_path / "other"
     fill_store(str(old), NOW)
     renamed = "  the request A-1 is A-2 here\n  the request A-2 is A-3 here\n"
-    expected = f"{old}: 11 rows added, 0 existed already\n{renamed}"
+    expected = f"{old}: 10 rows added, 0 existed already\n{renamed}"
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, expected, "")
     assert [(item.name, item.state, len(item.verdicts)) for item in here.list(NOW)] == [
         ("A-1", "awaiting", 0), ("A-2", "used", 2), ("A-3", "awaiting", 0)
     ]  # fmt: skip
     assert here.use(request("u1", "a", service="approval"), NOW, 9.0)[1] == here.list(NOW)[1]
-    again = f"{old}: 0 rows added, 11 existed already\n{renamed}"
+    again = f"{old}: 0 rows added, 10 existed already\n{renamed}"
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, again, "")
 
 

@@ -17,7 +17,7 @@ from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import cfn_filter_factory, filter_factory, wrap
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.files.templates import read_stack
-from datalog_gate.preflight.plugin import Outcome
+from datalog_gate.services.consultation import Ending
 from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat
 
 WEB = {"type": "OS::Nova::Server", "properties": {"image": "debian", "flavor": "small"}}
@@ -35,7 +35,7 @@ class Point(DecisionPoint):
 
     answer: Answer | Exception = ALLOWED
     operations: list[Operation] = field(default_factory=list)
-    finished: list[tuple[str, Outcome]] = field(default_factory=list)
+    finished: list[tuple[str, Ending]] = field(default_factory=list)
     created: list[str] = field(default_factory=list)
     left: list[tuple[str, str, str]] = field(default_factory=list)
     look: bool = False
@@ -48,8 +48,8 @@ class Point(DecisionPoint):
             raise self.answer
         return self.answer
 
-    def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
-        self.finished.append((answer.id, outcome))
+    def finish(self, answer: Answer, ending: Ending, stack_id: str = "") -> None:
+        self.finished.append((answer.id, ending))
         self.created.append(stack_id)
 
     def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
@@ -159,14 +159,14 @@ def test_an_action_that_can_not_be_read_is_refused(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "outcome"),
+    ("answer", "ending"),
     [
         (("409 Conflict", {"code": 409}), "failed"),
         (("202 Accepted", {}), "accepted"),
         (LookupError("a fault of Heat's"), "failed"),
     ],
 )
-def test_the_decision_point_gets_the_answer_of_heat(answer: Any, outcome: Outcome) -> None:
+def test_the_decision_point_gets_the_answer_of_heat(answer: Any, ending: Ending) -> None:
     point = Point()
     door = client(point)
     door.heat.answer = answer
@@ -175,7 +175,7 @@ def test_the_decision_point_gets_the_answer_of_heat(answer: Any, outcome: Outcom
             door.ask("DELETE", STACK)
     else:
         assert door.ask("DELETE", STACK)[0] == int(answer[0][:3])
-    assert (point.finished, point.created) == ([(ALLOWED.id, outcome)], [""])
+    assert (point.finished, point.created) == ([(ALLOWED.id, ending)], [""])
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,18 @@
-"""The services and preflight plugins that the settings enable."""
+"""The services that the settings enable."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
-from datalog_gate.decision_point.settings import Settings, parse_plugin_options
-from datalog_gate.plugins.loader import load_plugins
-from datalog_gate.preflight.chain import Chain, load_chain
+from datalog_gate.decision_point.settings import Settings, parse_service_options
+from datalog_gate.plugins.loader import load_extension, load_plugins
+from datalog_gate.plugins.plugin_errors import PluginLoadError
 from datalog_gate.services.broker import Broker, Limits
+from datalog_gate.services.consultation import order_services
 from datalog_gate.services.contract import GROUP, Service
-
-if TYPE_CHECKING:
-    from datalog_gate.services.outcomes import Outcomes
-
-
-def load_preflight(settings: Settings) -> Chain | None:
-    """Load the preflight plugins with their options; None if none are enabled. Errors: PluginLoadError, ValueError."""
-    options = parse_plugin_options("preflight_option", settings.preflight_option)
-    if not settings.preflight and not options:
-        return None
-    return load_chain(settings.preflight, options, settings.service_call_seconds)
 
 
 def create_broker(settings: Settings, clock: Callable[[], float] = time.time) -> Broker | None:
@@ -38,28 +28,32 @@ def create_broker(settings: Settings, clock: Callable[[], float] = time.time) ->
 
 
 def load_enabled_services(settings: Settings) -> dict[str, Service]:
-    """Load the enabled services, in their order. Errors: PluginLoadError, and ValueError for a setting."""
-    options = parse_plugin_options("service_option", settings.service_option)
+    """Load the enabled services. Errors: PluginLoadError, also without a valid order, and ValueError for a setting."""
+    options = parse_service_options(settings.service_option)
     if not settings.services and not options:
         return {}
     if not settings.store:
         raise ValueError("services need the option store, where their claims are kept")
-    return load_plugins(GROUP, Service, settings.services, options, partial(_complete, settings))
+    services = load_plugins(GROUP, Service, settings.services, options, partial(_complete, settings))
+    order_services(services)
+    return services
+
+
+def list_grantable(settings: Settings) -> tuple[str, ...]:
+    """The enabled services that grants may name: all but those for every stack."""
+    names = []
+    for name in settings.services:
+        with suppress(PluginLoadError):  # the broker reports it
+            if getattr(load_extension(GROUP, name), "for_every_stack", False):
+                continue
+        names.append(name)
+    return tuple(names)
 
 
 def read_approval_settings(settings: Settings) -> dict[str, str]:
     """The settings of the service `approval`, with the gate's store unless it has its own. Errors: ValueError."""
-    options = parse_plugin_options("service_option", settings.service_option)
+    options = parse_service_options(settings.service_option)
     return {"store": settings.store, **options.get("approval", {})}
-
-
-def open_outcomes(settings: Settings) -> Outcomes | None:
-    """Open the table of operations whose outcome plugins must learn, if there is a store. Errors: JournalError."""
-    if not (settings.preflight and settings.store):
-        return None
-    from datalog_gate.services.outcomes import Outcomes
-
-    return Outcomes(settings.store)
 
 
 def _complete(settings: Settings, service: type[Service], options: dict[str, str]) -> dict[str, str]:

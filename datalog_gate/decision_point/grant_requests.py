@@ -1,4 +1,4 @@
-"""Requests of a stack's grants to services, and objections to them."""
+"""Requests to services, of grants and of operations, and objections to grants."""
 
 from __future__ import annotations
 
@@ -11,14 +11,33 @@ from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.operation import Operation, Verdict
 from datalog_gate.facts.stack_relations import POLICY, default_scope, find_addressed
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
-from datalog_gate.preflight.snapshot import parts
 from datalog_gate.services.broker import Broker
-from datalog_gate.services.contract import Request, in_scope
+from datalog_gate.services.contract import Request, digest, in_scope
 from datalog_gate.services.journal_claim import Claim, JournalError
+from datalog_gate.services.parts import parts, view_credentials, view_parameters
 from datalog_gate.stack.model import Resource, Stack
 
 CHANGES = frozenset({"update", "restore"})
 """The actions on an existing stack, which may have claims."""
+
+
+def build_operation_request(operation: Operation, decision_id: str, stack: Stack | None) -> Request:
+    """Build the request of an operation to the services for every stack, which get it one by one."""
+    place = operation.project, operation.stack_name, operation.action
+    return Request(
+        service="",
+        project=operation.project,
+        stack=operation.stack_id,
+        stack_name=operation.stack_name,
+        grant="",
+        uuid=digest(*place, operation.request_id or decision_id),
+        options={},
+        scope=tuple(parts(stack)) if stack else (),
+        action=operation.action,
+        decision_id=decision_id,
+        credentials=view_credentials(operation.credentials or {}),
+        parameters=view_parameters(stack) if stack else {},
+    )
 
 
 def build_requests(

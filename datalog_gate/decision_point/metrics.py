@@ -45,9 +45,7 @@ METRICS: Mapping[str, Metric] = {
     "datalog_gate_undecided_total": Metric(
         "counter", "Answers that are undecided, and failures of the gate.", first=((),)
     ),
-    "datalog_gate_decision_seconds": Metric(
-        "histogram", "Seconds until an answer, with those of services and plugins.", ("door",)
-    ),
+    "datalog_gate_decision_seconds": Metric("histogram", "Seconds until an answer, with those of services.", ("door",)),
     "datalog_gate_judgements_total": Metric(
         "counter", "Answers of the policies; `undetermined` is yes if a finding is undetermined.", ("undetermined",)
     ),

@@ -12,7 +12,6 @@ from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Unknown
 from datalog_gate.decision.decision import Decision, format_denial
 from datalog_gate.files.stack_definition import StackDefinition
-from datalog_gate.preflight.chain import PassedPlugins
 from datalog_gate.stack.model import Stack
 
 Door = Literal["api", "cfn", "plugin", "engine", "server"]
@@ -36,23 +35,23 @@ class Operation:
     stack_name: str
     project: str
     definition: Callable[[], StackDefinition]
-    """Returns the definition of the stack; called only if a policy or plugin needs it. An InputError is for the user;
+    """Returns the definition of the stack; called only if a policy or service needs it. An InputError is for the user;
     other exceptions go back to the door."""
     credentials: Mapping[str, object] | None
     """The credentials of oslo.policy (user_id, project_id, roles, ...); None if the host cannot verify them."""
     stack_id: str = ""
     request_id: str = ""
     dry_run: bool = False
-    """A dry run reserves nothing and calls no preflight plugin."""
+    """A dry run reserves nothing."""
     against: Callable[[], StackDefinition] | None = None
     """Returns the definition before a change; None if the door does not know it."""
     tolerant: bool = True
     """Whether a violation that existed before the change stops nothing."""
     compare: Callable[[Stack], str | None] | None = None
     """Returns the first difference between what was judged and what the host would build, or None."""
-    asks_plugins: bool = True
-    """Whether preflight plugins are asked. They are not if another operation began this one, since they were asked
-    about that."""
+    asks_services: bool = True
+    """Whether services for every stack are asked. They are not if another operation began this one, since they were
+    asked about that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +68,8 @@ class Answer:
     decision: Decision | None = None
     names_decision: bool = field(default=False, repr=False)
     """Whether the reason ends with the id of the decision."""
-    passed: PassedPlugins | None = field(default=None, compare=False, repr=False)
-    """The preflight plugins that let the operation pass. They must learn its outcome."""
-    began: float = field(default=0.0, compare=False, repr=False)
-    """When the operation began, in seconds since 1970."""
+    held: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """The uuids of the claims of services for every stack, which must learn the outcome."""
 
     @property
     def allowed(self) -> bool:

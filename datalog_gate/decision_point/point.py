@@ -22,9 +22,9 @@ from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.config_options import OptionFiles, build_settings
-from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
+from datalog_gate.decision_point.enabled_plugins import create_broker, list_grantable
 from datalog_gate.decision_point.engine_start import LIVE, PROBE, read_began
-from datalog_gate.decision_point.grant_requests import find_objection
+from datalog_gate.decision_point.grant_requests import build_operation_request, find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
 from datalog_gate.decision_point.metrics import (
     Labels,
@@ -43,9 +43,8 @@ from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings, list_ch
 from datalog_gate.engine.budget import Budget
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
-from datalog_gate.preflight.chain import Chain
-from datalog_gate.preflight.plugin import Outcome
-from datalog_gate.preflight.snapshot import snapshot
+from datalog_gate.services.broker import Broker
+from datalog_gate.services.consultation import Ending, consult, finish
 from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.stack.model import Stack
 
@@ -76,10 +75,8 @@ class DecisionPoint:
         self._lock = Lock()
         self._counters: Counter[str] = Counter()
         self._counters_logged = clock()
-        self._preflight = load_preflight(settings)
         self.broker = create_broker(settings)
         """The broker of the enabled services; None if none are enabled."""
-        self._outcomes = open_outcomes(settings)
         self._metrics = self._create_metrics(settings)
         self._loaded_at = 0.0
         self._counted = Counter[str]()
@@ -152,11 +149,11 @@ class DecisionPoint:
             return self._note(operation, Answer("allowed", ""), why="the project is exempt")
         if operation.credentials.get("user_id") in settings.exempt_users:
             return self._note(operation, Answer("allowed", ""), why="the user is exempt")
-        needs_stack = operation.action in CLOSED and (self._preflight or self.broker)
+        needs_stack = operation.action in CLOSED and self.broker
         if needs_stack or any(operation.action in policy.on for policy in ruleset.rules.policies):
             answer, trace = self._ask_policies(operation, mode, in_force, operation.credentials)
             answer, why = self._lift(operation, mode, answer)
-        elif self._preflight:
+        elif self.broker and self.broker.consults(operation.action):
             answer, why, trace = Answer("allowed", new_id()), NOT_JUDGED, None
         else:
             return Answer("allowed", "")
@@ -165,10 +162,9 @@ class DecisionPoint:
             LOG.error("decision %s on %s of %s: %s", answer.id, operation.action, operation.stack_name, refusal.reason)
             answer, why = self._lift(operation, mode, refusal)
         if answer.allowed and trace and operation.action in CLOSED and operation.door in ("api", "cfn"):
-            answer, why = self._lift(operation, mode, self._ask_services(operation, answer, trace), why)
-        if answer.allowed and self._preflight and not operation.dry_run and operation.asks_plugins:
-            consulted = self._ask_preflight(self._preflight, operation, answer, trace)
-            answer, why = self._lift(operation, mode, consulted, why)
+            answer, why = self._lift(operation, mode, self._check_grants(operation, answer, trace), why)
+        if answer.allowed and self.broker and not operation.dry_run and operation.asks_services:
+            answer, why = self._lift(operation, mode, self._consult(self.broker, operation, answer, trace), why)
         return self._note(operation, answer, trace, why)
 
     def decide(self, operation: Operation, caller: Mapping[str, object] | None, explain: bool = False) -> DecisionTrace:
@@ -210,25 +206,11 @@ class DecisionPoint:
         )
         return stack, decision.grants
 
-    def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
-        """Tell the preflight plugins the outcome of an allowed operation.
-
-        `stack_id` is the id of a new stack. The final outcome of an `accepted` operation is found out later by
-        `datalog-gate services reconcile`, if there is a journal for it.
-        """
-        passed, problems = answer.passed, tuple[str, ...]()
-        if passed is None:
-            return
-        if stack_id:
-            passed = replace(passed, snapshot=replace(passed.snapshot, stack_id=stack_id))
-        if outcome == "accepted" and self._outcomes:
-            try:
-                self._outcomes.add(passed.snapshot, passed.plugins, answer.began)
-            except JournalError as error:
-                problems = (f"plugins will not be told the outcome of the operation: {error}",)
-                LOG.error("decision %s: %s", answer.id, problems[0])
-        if problems := (*problems, *passed.after(outcome)):
-            self._event("preflight", id=answer.id, problems=problems)
+    def finish(self, answer: Answer, ending: Ending, stack_id: str = "") -> None:
+        """Tell the services for every stack how an allowed operation went on. `stack_id` is the id of a new stack.
+        `datalog-gate services reconcile` finds out later how an `accepted` operation ended."""
+        if self.broker and answer.held:
+            finish(self.broker, answer.held, ending, stack_id)
 
     def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
         """Record that the host abandoned the stack, whose resources stay. Errors: JournalError."""
@@ -309,31 +291,22 @@ class DecisionPoint:
             ages=ruleset.ages(now),
         )
 
-    def _ask_services(self, operation: Operation, answer: Answer, trace: DecisionTrace) -> Answer:
+    def _check_grants(self, operation: Operation, answer: Answer, trace: DecisionTrace) -> Answer:
         """The answer after asking the services of the grants. In Heat's engine the grant resources ask them instead."""
         objection = find_objection(self.broker, operation, trace.stack, trace.decision.grants)
         return refuse(*objection, answer) if objection else answer
 
-    def _ask_preflight(self, chain: Chain, operation: Operation, answer: Answer, trace: DecisionTrace | None) -> Answer:
-        """The answer after the preflight plugins, with the plugins that must learn the outcome."""
-        picture = snapshot(
-            action=operation.action,
-            stack_name=operation.stack_name,
-            project=operation.project,
-            decision_id=answer.id,
-            stack=trace.stack if trace else None,
-            stack_id=operation.stack_id,
-            credentials=operation.credentials,
-            request_id=operation.request_id,
-        )
+    def _consult(self, broker: Broker, operation: Operation, answer: Answer, trace: DecisionTrace | None) -> Answer:
+        """The answer after the services for every stack, with their claims."""
+        request = build_operation_request(operation, answer.id, trace.stack if trace else None)
         try:
-            return replace(answer, passed=chain.before(picture), began=self._now().timestamp())
+            return replace(answer, held=consult(broker, request))
+        except RefusedError as error:
+            return refuse("denied", f"{error.plugin} refuses this: {error.reason}", answer)
         except PluginError as error:
-            if error.problems:
-                self._event("preflight", id=answer.id, problems=error.problems)
-            refused = isinstance(error, RefusedError)
-            message = f"{error.plugin} {'refuses this' if refused else 'could not be consulted'}: {error.reason}"
-            return refuse("denied" if refused else "undecided", message, answer)
+            return refuse("undecided", f"{error.plugin} could not be consulted: {error.reason}", answer)
+        except JournalError as error:
+            return refuse("undecided", f"the services could not be consulted: {error}", answer)
 
     def _lift(self, operation: Operation, mode: str, answer: Answer, before: str = "") -> tuple[Answer, str]:
         """Lift a refusal that must not stop the operation, and say why; an allowed answer is returned as it is. A
@@ -450,7 +423,7 @@ class DecisionPoint:
         times: dict[Labels, float] = {(table,): reading.read.timestamp() for table, reading in readings if reading.read}
         numbers.set_all("datalog_gate_inventory_table_timestamp_seconds", times)
         totals = {"datalog_gate_log_records_lost_total": self._log.dropped}
-        if self.broker or self._outcomes:
+        if self.broker:
             from datalog_gate.store.transaction import Store
 
             totals["datalog_gate_store_errors_total"] = Store.failures
@@ -486,7 +459,7 @@ def create_point(conf: Any, paste_options: Mapping[str, str], defaults: Sequence
     """Create a decision point from a configuration; options of a paste section override it. `defaults` are the
     oslo.policy rules of its door."""
     settings = build_settings(conf, paste_options)
-    entitlements = Entitlements(conf, settings.services, defaults)
+    entitlements = Entitlements(conf, list_grantable(settings), defaults)
     return DecisionPoint(settings, entitlements, options=OptionFiles(conf, paste_options))
 
 

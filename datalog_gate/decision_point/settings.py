@@ -94,24 +94,24 @@ class Settings:
     )
     services: tuple[str, ...] = _option(
         (),
-        "Opt-in services that grants may unlock, of the entry-point group datalog_gate.services. The policy "
-        "datalog_gate:grant:SERVICE says who may use a service.",
+        "Services of the entry-point group datalog_gate.services: opt-in ones, which grants may unlock to whom the "
+        "policy datalog_gate:grant:SERVICE allows it, and those that are consulted for every stack.",
     )
     service_option: tuple[str, ...] = _option(
-        (), "A setting of a service: NAME.KEY=VALUE, as in preflight_option.", several=True
+        (),
+        "A setting of a service: NAME.KEY=VALUE. May be given several times; in a paste section, one per line.",
+        several=True,
     )
     store: str = _option(
         "",
-        "The database, shared by all hosts, for the claims of services, approvals, and the outcomes that preflight "
-        "plugins have not received yet: postgresql+psycopg://USER:PASSWORD@HOST/DATABASE or "
-        "mysql+pymysql://USER:PASSWORD@HOST/DATABASE. `datalog-gate store upgrade` creates its tables. On a single "
-        "host it may be the path of a file on a local disk, which is created when it is first used.",
+        "The database, shared by all hosts, for the claims of services and approvals: "
+        "postgresql+psycopg://USER:PASSWORD@HOST/DATABASE or mysql+pymysql://USER:PASSWORD@HOST/DATABASE. "
+        "`datalog-gate store upgrade` creates its tables. On a single host it may be the path of a file on a local "
+        "disk, which is created when it is first used.",
         place="database",
         secret=True,
     )
-    service_call_seconds: float = _option(
-        10.0, "Timeout of a call to a service or to a preflight plugin, in seconds.", min=0.1
-    )
+    service_call_seconds: float = _option(10.0, "Timeout of a call to a service, in seconds.", min=0.1)
     service_step_seconds: float = _option(
         25.0, "Timeout of all calls to a service for one grant together, in seconds.", min=0.1
     )
@@ -125,14 +125,6 @@ class Settings:
         300.0,
         "Seconds during which a call that timed out may still take effect; after that its claim is released.",
         min=0,
-    )
-    preflight: tuple[str, ...] = _option(
-        (), "Plugins of the entry-point group datalog_gate.preflight that are consulted before each operation."
-    )
-    preflight_option: tuple[str, ...] = _option(
-        (),
-        "A setting of a plugin: NAME.KEY=VALUE. May be given several times; in a paste section, one per line.",
-        several=True,
     )
     budget_seconds: float = _option(
         5.0,
@@ -214,13 +206,14 @@ def list_changed(settings: Settings) -> dict[str, object]:
     return changed
 
 
-def parse_plugin_options(option: str, texts: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Parse NAME.KEY=VALUE texts into the options of each plugin. Errors: ValueError, which names the `option`."""
+def parse_service_options(texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Parse NAME.KEY=VALUE texts into the options of each service. Errors: ValueError."""
     options: dict[str, dict[str, str]] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        plugin, dot, key = name.partition(".")
-        if not (plugin and dot and key and equals):
-            raise ValueError(f"{option} {re.split('[=:. ]', text)[0]} is not NAME.KEY=VALUE")  # the rest may be secret
-        options.setdefault(plugin.strip(), {})[key.strip()] = value.strip()
+        service, dot, key = name.partition(".")
+        if not (service and dot and key and equals):
+            name = re.split("[=:. ]", text)[0]  # the rest may be secret
+            raise ValueError(f"service_option {name} is not NAME.KEY=VALUE")
+        options.setdefault(service.strip(), {})[key.strip()] = value.strip()
     return options

@@ -14,10 +14,9 @@ PAUSE = 30.0
 """Seconds during which an open breaker permits no calls."""
 
 
-def within(seconds: float, name: str, call: Callable[[], Result], undo: Callable[[], object] = lambda: None) -> Result:
+def within(seconds: float, name: str, call: Callable[[], Result]) -> Result:
     """Return the result of the call. Errors: UnavailableError if it takes longer; then the call continues in its
-    thread, which has the name, and `undo` follows if it succeeds late. Socket timeouts restart with each byte, so they
-    don't bound a whole call."""
+    thread, which has the name. Socket timeouts restart with each byte, so they don't bound a whole call."""
     future: Future[Result] = Future()
 
     def run() -> None:
@@ -29,8 +28,6 @@ def within(seconds: float, name: str, call: Callable[[], Result], undo: Callable
             return
         if future.set_running_or_notify_cancel():
             future.set_result(result)
-        else:
-            undo()
 
     Thread(target=run, name=name, daemon=True).start()
     try:
@@ -51,19 +48,20 @@ class Guard:
     def __init__(self, name: str, ticks: Callable[[], float]) -> None:
         self._name, self._breaker = name, Breaker(ticks)
 
-    def __call__(self, seconds: float, call: Callable[[], Result], undo: Callable[[], object] = lambda: None) -> Result:
+    def __call__(self, seconds: float, call: Callable[[], Result]) -> Result:
         """Return the result of a call, as `within`. Errors: NotAskedError, UnavailableError, those of the call."""
         if not self._breaker.admits():
             raise NotAskedError("has not answered for a while, and is not asked for now", self._name)
         try:
-            result = within(seconds, self._name, call, undo)
+            result = within(seconds, self._name, call)
         except RefusedError:
             self._breaker.succeeded()
             raise
         except Exception:
             self._breaker.failed()
             raise
-        self._breaker.succeeded()
+        if result != "unknown":  # a service that can't tell its status has not answered
+            self._breaker.succeeded()
         return result
 
 

@@ -1,4 +1,4 @@
-"""The loader of the enabled preflight plugins and services.
+"""The loader of the enabled plugins.
 
 A plugin that can't be loaded is an error: a check that is silently skipped would be missed only when it matters, and a
 grant may hold something that only its service can release.
@@ -47,7 +47,7 @@ def _make_plugin(
     settings: dict[str, str],
     complete: Callable[[type[Base], dict[str, str]], dict[str, str]],
 ) -> Base:
-    plugin_type = _load_extension(group, name)
+    plugin_type = load_extension(group, name)
     is_base = isinstance(plugin_type, type) and issubclass(plugin_type, base)
     try:
         plugin = plugin_type(complete(plugin_type, settings) if is_base else settings)
@@ -58,8 +58,8 @@ def _make_plugin(
     return plugin
 
 
-def _load_extension(group: str, name: str) -> Any:
-    """Load the only entry point of that name."""
+def load_extension(group: str, name: str) -> Any:
+    """Load the only entry point of that name. Errors: PluginLoadError."""
     from stevedore.named import NamedExtensionManager  # the import takes a while, and many enable no plugin
 
     errors: list[BaseException] = []

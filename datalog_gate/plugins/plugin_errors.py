@@ -1,4 +1,4 @@
-"""The errors of preflight plugins and services."""
+"""The errors of plugins."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ REASON_LIMIT = 1000
 
 
 class PluginError(GateError):
-    """A plugin failed. `reason` is for the user who requested the operation. The caller of the plugin adds its name,
-    and the `problems` of the post-operations that it called then."""
+    """A plugin failed. `reason` is for the user who requested the operation. The caller of the plugin adds its name."""
 
-    def __init__(self, reason: str, plugin: str = "", problems: tuple[str, ...] = ()) -> None:
-        self.reason, self.plugin, self.problems = reason, plugin, problems
+    def __init__(self, reason: str, plugin: str = "") -> None:
+        self.reason, self.plugin = reason, plugin
         super().__init__(f"{plugin}: {reason}" if plugin else reason)
 
 

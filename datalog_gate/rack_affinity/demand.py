@@ -10,9 +10,9 @@ from typing import Any, cast, get_args
 from datalog_gate.base.values import Unknown
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.plugins.plugin_settings import check_path
-from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity.problem import LARGEST, Constraint, Item, Kind, Level, Problem
 from datalog_gate.services.contract import Request
+from datalog_gate.services.parts import Part
 from datalog_gate.stack.model import Data
 
 KINDS: Mapping[str, Kind] = {"OS::Nova::Server": "server", "OS::Cinder::Volume": "volume"}

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from datalog_gate.plugins import plugin_errors
 from datalog_gate.plugins.breaker import Guard, NotAskedError
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
-from datalog_gate.services.contract import HOLDING, Decision, Request, Service
+from datalog_gate.services.contract import HOLDING, Decision, Outcome, Request, Service
 from datalog_gate.services.journal_claim import Claim, LostError, State
 
 if TYPE_CHECKING:  # SQLAlchemy takes a while, and many enable no service
@@ -59,8 +59,13 @@ class Broker:
         limits: Limits = Limits(),
     ) -> None:
         self.journal, self.clock, self.ticks, self.limits = journal, clock, ticks, limits
+        self.services = services
         self._services = {name: (service, Guard(name, ticks)) for name, service in services.items()}
         self.sticky = frozenset(name for name, service in services.items() if service.sticky)
+
+    def consults(self, action: str) -> bool:
+        """Whether a service for every stack is consulted before an operation."""
+        return any(service.for_every_stack and action in service.actions for service in self.services.values())
 
     def facts(self, request: Request, end: float) -> None:
         """Ask the service whether it could reserve a request, until the ticks reach `end`. Nothing is held, so nothing
@@ -94,19 +99,20 @@ class Broker:
         recorded. Errors: PluginError."""
         return plugin_errors.printable_line(_Calls(self, request.service)(lambda service: service.waits(request)))
 
-    def commit(self, uuid: str) -> None:
-        """Commit the claim of a complete stack, and release the claim that it replaces. Does nothing for a committed
-        claim. Errors: PluginError: then this must be called again; JournalError."""
-        claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
+    def commit(self, uuid: str, outcome: Outcome | Literal[""] = "") -> None:
+        """Commit the claim of a complete stack, and release the claim that it replaces, or end that of an operation
+        with this outcome. Does nothing for a committed claim. Errors: PluginError: then this must be called again;
+        JournalError."""
+        claim = self.journal.lease(uuid, self.clock(), self.limits.lease, outcome)
         if claim is None:
-            raise UnavailableError("there is nothing to release for this grant, or it is being processed")
+            raise UnavailableError("there is nothing to commit, or it is being processed")
         if claim.state == "reserved":
             try:
                 _Calls(self, claim.service)(lambda service: service.commit(claim))
             except PluginError as error:
                 self.journal.postpone(claim, self.clock(), error.reason)
                 raise
-            self._record_move(claim, "committed")
+            self._record_move(claim, "committed" if claim.path else "ended")
             return
         self.journal.postpone(claim, claim.due)
         if claim.state != "committed":

@@ -20,8 +20,8 @@ from typing import Any, TypeVar, get_args
 import pytest
 
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
-from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.contract import HOLDING, Held, Request, Service, Status
+from datalog_gate.services.parts import Part
 from datalog_gate.stack.model import Data
 
 Result = TypeVar("Result")

@@ -1,7 +1,8 @@
-"""The interface of opt-in services, which grants in a template unlock.
+"""The interface of services for grants and for every stack.
 
-A service gets a `Request` for one grant, with only the resources in its scope. It answers with a `Decision`, which the
-template can read as long as the grant's resource exists.
+An opt-in service gets a `Request` for one grant, with only the resources in its scope. It answers with a `Decision`,
+which the template can read as long as the grant's resource exists. A service with `for_every_stack` gets a `Request`
+for each operation on a stack instead, with all resources.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from datalog_gate.analysis.policy import ACTIONS
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.plugins.plugin_errors import RefusedError as RefusedError
 from datalog_gate.plugins.plugin_errors import UnavailableError as UnavailableError
-from datalog_gate.preflight.snapshot import Part, parts
+from datalog_gate.services.parts import Part, parts
 from datalog_gate.stack.model import Data, Stack
 
 GROUP = "datalog_gate.services"
@@ -25,24 +27,34 @@ Decision = Mapping[str, Mapping[str, object]]
 Status = Literal["held", "committed", "absent", "unknown"]
 """What a service holds for a key: `absent` for nothing (any more), `unknown` if it can't answer."""
 HOLDING: tuple[Status, ...] = ("held", "committed")
+Outcome = Literal["complete", "failed", "unknown"]
+"""How an operation ended; `unknown` if that can't be determined any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The request of a grant to a service."""
+    """The request to a service, of a grant or, with an `action`, of an operation on a stack."""
 
     service: str
     project: str
     stack: str
-    """The id of the stack."""
+    """The id of the stack; empty before there is one."""
     stack_name: str
     grant: str
-    """The path of the grant, such as ``web/placement``."""
+    """The path of the grant, such as ``web/placement``; empty for an operation."""
     uuid: str
-    """The uuid of the grant's resource, which ends with it. Empty at the door, before there is a resource."""
+    """The uuid of the grant's resource, which ends with it. Empty at the door, before there is a resource. That of an
+    operation is the same for the same request, at all doors."""
     options: Mapping[str, Data]
-    """The options in the format of a `Snapshot`: frozen, with hidden values masked."""
+    """The options in the format of a `Part`: frozen, with hidden values masked."""
     scope: tuple[Part, ...]
+    """Of an operation all resources; empty if no definition was needed, as for most deletions."""
+    action: str = ""
+    decision_id: str = ""
+    credentials: Mapping[str, Data] = field(default_factory=dict)
+    """The caller of an operation."""
+    parameters: Mapping[str, Data] = field(default_factory=dict)
+    """The parameters of the root, for an operation."""
     replaces: tuple[str, ...] = ()
     """The keys of claims that this one replaces and that are still held, newest first."""
     together: tuple[Request, ...] = ()
@@ -56,7 +68,10 @@ class Request:
 
     @property
     def reserved(self) -> tuple[object, ...]:
-        """The data to be reserved, independent of the caller."""
+        """The data to be reserved, independent of the caller. An operation has its uuid only: doors see different
+        parts."""
+        if self.action:
+            return (self.service,)
         return self.service, self.options, [(part.id, part.type, part.properties, part.open) for part in self.scope]
 
 
@@ -68,6 +83,11 @@ class Held:
     project: str
     uuid: str
     decision: Decision
+    stack_name: str = ""
+    action: str = ""
+    """The operation of a claim that has no grant."""
+    outcome: Outcome | Literal[""] = ""
+    """How the operation ended, in `commit`: complete or unknown. After a failed one `release` is called."""
 
 
 class Service:
@@ -90,6 +110,19 @@ class Service:
     """Whether it decides where resources are placed, which is then compared with their actual places."""
     sticky = False
     """Whether a grant must exist as long as the resources in its scope."""
+    for_every_stack = False
+    """Whether it is consulted without a grant, before each operation that the policies allow. `reserve` may refuse it.
+    `commit` is called when it is complete, and `release` if a later service refuses it, or the host does not begin it,
+    or it fails; each at least once."""
+    actions: Collection[str] = tuple(action for action in ACTIONS if action != "rollback")
+    """The operations before which it is consulted."""
+    order = 100
+    """Of the services for every stack that are free to run, the one with the least `order` comes first, then the one
+    with the least name."""
+    before: tuple[str, ...] = ()
+    """The names of services for every stack that come later, wherever they are enabled."""
+    after: tuple[str, ...] = ()
+    """The names of services for every stack that come earlier, wherever they are enabled."""
 
     def facts(self, request: Request) -> None:
         """Check whether a request could be reserved, for the door and for previews. Changes nothing. Errors:
@@ -114,7 +147,7 @@ class Service:
         raise NotImplementedError
 
     def commit(self, held: Held) -> None:
-        """Record that the stack is complete with the claim."""
+        """Record that the stack is complete with the claim, or that an operation ended: see `Held.outcome`."""
 
     def misplaced(self, held: Held, members: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - what a service overrides
         """The members of a complete stack that are not where the decision says, in words. `members` are the types of

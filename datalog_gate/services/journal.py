@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
 from datalog_gate.base.values import ResourceId
-from datalog_gate.services.contract import Request
+from datalog_gate.services.contract import Outcome, Request
 from datalog_gate.services.journal_claim import MOVES, OVER, Claim, JournalError, LostError, State
 from datalog_gate.store.tables import journal as table
 from datalog_gate.store.transaction import Store, atomic, reading
@@ -56,6 +56,7 @@ class Journal:
                 project=request.project,
                 stack=request.stack,
                 stack_name=request.stack_name,
+                action=request.action,
                 path=request.grant,
                 replaces=replaces if known else "",
                 state="intent",
@@ -83,12 +84,15 @@ class Journal:
         return tuple(_replaced(rows, claim))
 
     @atomic
-    def lease(self, rows: Connection, uuid: str, now: float, seconds: float) -> Claim | None:
-        """Lease a claim; None if there is none, if somebody else has the lease, or if it is over."""
+    def lease(
+        self, rows: Connection, uuid: str, now: float, seconds: float, outcome: Outcome | Literal[""] = ""
+    ) -> Claim | None:
+        """Lease a claim, and record the outcome of its operation; None if there is none, if somebody else has the
+        lease, or if it is over."""
         claim = _get(rows, uuid)
         if claim is None or claim.until > now or claim.state in OVER:
             return None
-        return _set(rows, claim, owner=uuid4().hex, until=now + seconds)
+        return _set(rows, claim, owner=uuid4().hex, until=now + seconds, outcome=claim.outcome or outcome)
 
     @atomic
     def move(
@@ -122,6 +126,11 @@ class Journal:
     @atomic
     def expire(self, rows: Connection, uuid: str, expires: float | None) -> None:
         rows.execute(table.update().where(table.c.uuid == uuid).values(expires=expires))
+
+    @atomic
+    def locate(self, rows: Connection, uuid: str, stack: str) -> None:
+        """Record the id of the stack that an operation creates."""
+        rows.execute(table.update().where(table.c.uuid == uuid, table.c.stack == "").values(stack=stack))
 
     @reading
     def check(self, rows: Connection) -> None:
@@ -178,7 +187,7 @@ def _select(rows: Connection, *conditions: Any) -> Iterator[Claim]:
 
 def _of_stack(rows: Connection, stack: str, project: str, name: str) -> list[Claim]:
     claims = []
-    for claim in _select(rows, table.c.project == project, table.c.state.not_in(OVER)):
+    for claim in _select(rows, table.c.project == project, table.c.path != "", table.c.state.not_in(OVER)):
         home = ResourceId(claim.path).stack
         if claim.stack == stack or home.startswith(f"{name}/") or (home == name and not stack):
             claims.append(claim)

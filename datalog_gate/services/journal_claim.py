@@ -8,17 +8,19 @@ from typing import Literal
 from datalog_gate.base.errors import GateError
 from datalog_gate.services.contract import Held
 
-State = Literal["intent", "reserved", "committed", "releasing", "released", "failed"]
+State = Literal["intent", "reserved", "committed", "ended", "releasing", "released", "failed"]
 MOVES: dict[State, tuple[State, ...]] = {
     "intent": ("reserved", "releasing", "failed"),
-    "reserved": ("committed", "releasing"),
+    "reserved": ("committed", "ended", "releasing"),
     "committed": ("releasing",),
+    "ended": (),
     "releasing": ("released",),
     "released": (),
     "failed": (),
 }
-"""The next states of a claim. `intent`: the service may have been called; `releasing`: it is called until it has
-released the claim; `failed`: it holds nothing and never did."""
+"""The next states of a claim. `intent`: the service may have been called; `ended`: the operation without a grant has
+ended, and its service knows; `releasing`: it is called until it has released the claim; `failed`: it holds nothing and
+never did."""
 OVER = tuple(state for state, after in MOVES.items() if not after)
 
 
@@ -42,9 +44,8 @@ class Claim(Held):
 
     service: str
     stack: str
-    stack_name: str
     path: str
-    """The path of the grant."""
+    """The path of the grant; empty for an operation."""
     replaces: str
     """The uuid of the claim that this one replaces."""
     state: State

@@ -12,6 +12,7 @@ from typing import Literal
 
 from datalog_gate.plugins.plugin_errors import PluginError
 from datalog_gate.services.broker import Broker
+from datalog_gate.services.contract import Outcome
 from datalog_gate.services.journal_claim import Claim
 
 LOG = logging.getLogger(__name__)
@@ -20,6 +21,8 @@ FREE = "heat-manage reset_stack_status {stack}"
 KEPT = "its stack failed, and keeps this until it is deleted: openstack stack delete {stack}"
 COMPARE = 600.0
 """Seconds between two comparisons of a stack."""
+OLD = 86400.0
+"""Seconds after which an undetermined outcome is reported as unknown."""
 STUCK, ALARM, MEMORY = 4 * 3600.0, 3600.0, 30 * 86400.0
 """Seconds until a stack in progress counts as stuck, until a claim that can't be released is an alarm, and for which a
 finished claim is stored."""
@@ -40,24 +43,26 @@ FindMembers = Callable[[str], Mapping[str, str] | None]
 """Finds the types of all resources of a stack by physical id; None if they can't be determined now."""
 FindStack = Callable[[str], StackState | None]
 """Finds the state of a stack by its id; None if it can't be determined now."""
+FindOutcome = Callable[[Claim, float], Outcome | None]
+"""Finds the outcome of a claim's operation at a time; None if it is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
     """What was done for a claim, and why. `stuck`, `alarm` and `misplaced` need a person; `kept` is a claim whose stack
-    failed. For `told`, whether or not a plugin could be notified of an outcome, `uuid` is the id of the decision.
-    `waiting` is about the whole host."""
+    failed. `waiting` is about the whole host."""
 
     uuid: str
     stack: str
-    done: Literal[
-        "committed", "released", "releasing", "stuck", "alarm", "failed", "told", "waiting", "kept", "misplaced"
-    ]
+    done: Literal["committed", "released", "releasing", "stuck", "alarm", "failed", "waiting", "kept", "misplaced"]
     why: str
 
 
 def reconcile(
-    broker: Broker, find_stack: FindStack, find_members: FindMembers = lambda _stack: None
+    broker: Broker,
+    find_stack: FindStack,
+    find_members: FindMembers = lambda _stack: None,
+    find_outcome: FindOutcome = lambda _claim, _now: None,
 ) -> list[ReconcileResult]:
     """Settle every claim that is not over, as far as possible. Several processes may do so at once. Errors:
     JournalError."""
@@ -66,11 +71,14 @@ def reconcile(
     for claim in broker.journal.claims():
         if claim.until > broker.clock():
             continue
-        if claim.live and claim.stack not in states:
+        if claim.live and claim.path and claim.stack not in states:
             states[claim.stack] = find_stack(claim.stack)  # after the claims were read: resources missing now are gone
         try:
-            state = states.get(claim.stack)
-            result = _settle(broker, claim, state) or _compare(broker, claim, state, find_members)
+            if claim.live and not claim.path:
+                result = _end(broker, claim, find_outcome)
+            else:
+                state = states.get(claim.stack)
+                result = _settle(broker, claim, state) or _compare(broker, claim, state, find_members)
         except PluginError as error:
             result = ReconcileResult(claim.uuid, claim.stack, "failed", error.reason)
         if result is None:
@@ -126,10 +134,22 @@ def _compare(
     return ReconcileResult(claim.uuid, claim.stack, "misplaced", problem) if problem else None
 
 
-def _commit(broker: Broker, claim: Claim, why: str) -> ReconcileResult | None:
+def _end(broker: Broker, claim: Claim, find_outcome: FindOutcome) -> ReconcileResult | None:
+    """Tell a service for every stack how its operation ended, if that is known."""
+    now = broker.clock()
+    outcome = claim.outcome or (find_outcome(claim, now) if claim.stack else None)
+    if outcome is None and now - claim.since >= OLD:
+        outcome = "unknown"
+    if outcome is None:
+        return None
+    why = f"its {claim.action} {'failed' if outcome == 'failed' else f'is {outcome}'}"
+    return _release(broker, claim, why) if outcome == "failed" else _commit(broker, claim, why, outcome)
+
+
+def _commit(broker: Broker, claim: Claim, why: str, outcome: Outcome | Literal[""] = "") -> ReconcileResult | None:
     if claim.state == "committed":
         return None
-    broker.commit(claim.uuid)
+    broker.commit(claim.uuid, outcome)
     return ReconcileResult(claim.uuid, claim.stack, "committed", why)
 
 

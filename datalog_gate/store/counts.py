@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 
 from datalog_gate.store.tables import approval_requests, journal
 
-OVER = ("released", "failed")
+OVER = ("ended", "released", "failed")
 """The states of finished claims, as in `services.journal_claim`."""
 
 

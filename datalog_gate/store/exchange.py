@@ -23,7 +23,6 @@ from datalog_gate.store.transaction import Store, catch_up, lock_all, read_revis
 SCHEMA = "datalog-gate/store/1"
 TABLES = (
     tables.journal,
-    tables.outcomes,
     tables.approval_requests,
     tables.approval_verdicts,
     tables.approval_claims,
@@ -33,9 +32,9 @@ TABLES = (
     tables.api_writes,
 )
 """The exchanged tables; requests come before tables that refer to their numbers."""
-NUMBERED = {"outcomes": "id", "approval_requests": "number", "waivers": "number"}
+NUMBERED = {"approval_requests": "number", "waivers": "number"}
 """The column that only numbers a table's rows: another store may have used the number for another row."""
-IDENTITY = {"outcomes": ("snapshot", "began"), "approval_requests": ("digest", "at"), "waivers": ("who", "at")}
+IDENTITY = {"approval_requests": ("digest", "at"), "waivers": ("who", "at")}
 """The columns that identify a row of such a table."""
 NAMING = ("approval_verdicts", "approval_claims")
 """Tables whose column `number` refers to a request."""

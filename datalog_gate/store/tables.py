@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeDecorator
 
 REVISION = "0001"
 METADATA = MetaData()
-LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory", "waivers")
+LOCKS = ("journal", "approvals", "claims", "inventory", "waivers")
 """Rows of `locks`. Each writing transaction locks one first."""
 
 
@@ -71,6 +71,8 @@ journal = _table(
     _id("service"),
     _id("stack", index=True),
     _id("stack_name"),
+    _filled("action", String(16)),
+    _filled("outcome", String(16)),
     _filled("path", LongText),
     _id("replaces"),
     _filled("state", String(16), index=True),
@@ -86,18 +88,6 @@ journal = _table(
     _filled("until", SECONDS),
 )
 """A row is a `services.journal_claim.Claim`."""
-
-outcomes = _table(
-    "outcomes",
-    _filled("id", BigInteger, primary_key=True, autoincrement=False),
-    _filled("snapshot", Json),
-    _filled("plugins", Json),
-    _filled("began", SECONDS),
-    _filled("outcome", String(16)),
-    _filled("attempts", Integer),
-    _filled("due", SECONDS),
-)
-"""A row is a `services.outcomes.Pending`."""
 
 approval_requests = _table(
     "approval_requests",

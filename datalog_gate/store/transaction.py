@@ -40,7 +40,7 @@ from sqlalchemy.pool import NullPool
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.secrecy import mask_urls
 from datalog_gate.store.migration import migrate
-from datalog_gate.store.tables import LOCKS, METADATA, REVISION, locks, outcomes, version, waivers
+from datalog_gate.store.tables import LOCKS, METADATA, REVISION, locks, version, waivers
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -274,10 +274,9 @@ def create_tables(rows: Connection) -> None:
 
 
 def catch_up(rows: Connection) -> None:
-    """Set the next numbers of outcomes and waivers above all existing ones."""
-    for lock, number in (("outcomes", outcomes.c.id), ("waivers", waivers.c.number)):
-        last = select(func.max(number)).scalar_subquery()
-        rows.execute(locks.update().where(locks.c.name == lock, locks.c.turn < last).values(turn=last))
+    """Set the next number of waivers above all existing ones."""
+    last = select(func.max(waivers.c.number)).scalar_subquery()
+    rows.execute(locks.update().where(locks.c.name == "waivers", locks.c.turn < last).values(turn=last))
 
 
 def lock_row(rows: Connection, lock: str) -> bool:

@@ -13,10 +13,10 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 import pytest
 
 from datalog_gate.plugins.plugin_errors import RefusedError
-from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity.service import RackAffinity
 from datalog_gate.services.conformance import claim_of
 from datalog_gate.services.contract import Request
+from datalog_gate.services.parts import Part
 from tests.expressions import worded
 from tests.placement.rig import Cloud
 

@@ -21,10 +21,10 @@ from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import replace
 from datalog_gate.base.secrecy import HEAT_MASK, masked
-from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.scan.heat_stack import json_object, read_heat_stack
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.services.outcomes import Pending
+from datalog_gate.services.contract import Outcome
+from datalog_gate.services.journal_claim import Claim
 from datalog_gate.services.reconcile import StackState
 from datalog_gate.stack.model import Stack
 
@@ -165,12 +165,12 @@ def _format_error(error: Exception) -> str:
     return printable(re.sub(r"//[^/@\s]*@", "//", text))
 
 
-def find_outcome(heat: Heat, pending: Pending, now: float) -> Outcome | None:
-    """Find the outcome of an operation in the events of its stack. After a failed update only the events show it. The
-    outcome is "unknown" if another operation came in between, and None if it is not known yet."""
-    stack, project = pending.snapshot.stack_id, pending.snapshot.project
+def find_outcome(heat: Heat, claim: Claim, now: float) -> Outcome | None:
+    """Find the outcome of a claim's operation in the events of its stack. After a failed update only the events show
+    it. It is "unknown" if another operation came in between, and None if it is not known yet."""
+    stack = claim.stack
     try:
-        status, answer = heat.ask(f"/stacks/{quote(stack, safe='')}/events?{STACK_EVENTS}", project)
+        status, answer = heat.ask(f"/stacks/{quote(stack, safe='')}/events?{STACK_EVENTS}", claim.project)
         if status != 200:
             LOG.warning("Heat answers %s for the events of stack %s: use an admin of all projects", status, stack)
             return None
@@ -182,16 +182,16 @@ def find_outcome(heat: Heat, pending: Pending, now: float) -> Outcome | None:
     except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
         LOG.warning("the state of stack %s is not clear: %s", stack, error)
         return None
-    return _outcome(events, pending, now)
+    return _outcome(events, claim, now)
 
 
-def _outcome(events: list[tuple[float, str, str]], pending: Pending, now: float) -> Outcome | None:
+def _outcome(events: list[tuple[float, str, str]], claim: Claim, now: float) -> Outcome | None:
     """The outcome by events of a time, an action and a status, in order. An earlier operation may have left events in
     the second in which this one was requested. An operation that was stopped has no start event."""
-    expected = pending.snapshot.action.upper()
-    earliest = 0.0 if pending.snapshot.action in ("create", "adopt") else int(pending.began)
+    expected = claim.action.upper()
+    earliest = 0.0 if claim.action in ("create", "adopt") else int(claim.since)
     own = [index for index, (time, action, _) in enumerate(events) if action == expected and time >= earliest]
-    if not own or (events[own[0]][0] == earliest and now - pending.began < EVENT_DELAY):
+    if not own or (events[own[0]][0] == earliest and now - claim.since < EVENT_DELAY):
         return None
     starts = [index for index in own if events[index][2] == "IN_PROGRESS"]
     if len(starts) > 1:

@@ -50,7 +50,7 @@ def _include_leftovers(operation: Operation, stack: Any, template: Any) -> Opera
         against=lambda: _add(before(), live, older),
         tolerant=True,
         compare=None,
-        asks_plugins=False,
+        asks_services=False,
     )
 
 

@@ -59,7 +59,7 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
         against=live.old_definition if changes else None,
         tolerant=not changes or live.is_old_definition_exact(),
         compare=lambda judged: live.find_difference(template, judged),
-        asks_plugins=door == "plugin" and not live.is_begun_by_owner(),
+        asks_services=door == "plugin" and not live.is_begun_by_owner(),
     )
 
 

@@ -21,7 +21,7 @@ from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi.fault import Response
 from datalog_gate.doors.wsgi.routes import Environ
 from datalog_gate.doors.wsgi.stored import Application, HeatAnswerError, StartResponse, call_application
-from datalog_gate.preflight.plugin import Outcome
+from datalog_gate.services.consultation import Ending
 
 LOG = logging.getLogger(__name__)
 _CODES = {"denied": 403, "unreadable": 400, "undecided": 503}
@@ -168,9 +168,9 @@ class Filter:
         LOG.info("decision %s: denied, recorded as a stack", answer.id)
         return _with_decision(response, answer)
 
-    def _finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
+    def _finish(self, answer: Answer, ending: Ending, stack_id: str = "") -> None:
         try:
-            self.point.finish(answer, outcome, stack_id)
+            self.point.finish(answer, ending, stack_id)
         except Exception:  # Heat has answered, and the user gets its answer
             LOG.exception("decision %s: the work after Heat's answer failed", answer.id)
 

@@ -8,7 +8,7 @@ from threading import Lock
 
 from datalog_gate.decision_point import point
 from datalog_gate.decision_point.operation import Answer, Operation
-from datalog_gate.preflight.plugin import Outcome
+from datalog_gate.services.consultation import Ending
 
 LOCK = Lock()
 
@@ -32,12 +32,12 @@ class Recorder:
     def __getattr__(self, name: str) -> object:
         return getattr(self._point, name)
 
-    def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
+    def finish(self, answer: Answer, ending: Ending, stack_id: str = "") -> None:
         """As the decision point."""
         with LOCK:
             [operation] = [operation for judged, operation in self._open if judged is answer]
-        self._write(operation, outcome)
-        self._point.finish(answer, outcome, stack_id)
+        self._write(operation, ending)
+        self._point.finish(answer, ending, stack_id)
 
     def _write(self, operation: Operation, event: str) -> None:
         line = {"stack": operation.stack_name, "action": operation.action, "door": operation.door, "what": event}

@@ -28,19 +28,28 @@ GOOD = (HERE / "rules" / "doors.dl").read_text()
 BROKEN = "@deny(\n"
 PLUGIN = """
 import time
-from datalog_gate.preflight.plugin import Plugin
+from datalog_gate.services.contract import Service
 
-class Faulty(Plugin):
+class Faulty(Service):
+    for_every_stack = True
+
     def __init__(self, settings):
         pass
 
-    def pre(self, snapshot):
-        if "raise" in snapshot.stack_name:
+    def reserve(self, request):
+        if "raise" in request.stack_name:
             raise RuntimeError("broken")
-        if "slow" in snapshot.stack_name:
+        if "slow" in request.stack_name:
             time.sleep(1)
+        return {}
+
+    def release(self, held):
+        pass
+
+    def status(self, held):
+        return "absent"
 """
-SILENT = "licence could not be consulted: the licence server "
+SILENT = "licence_server could not be consulted: the licence server "
 
 
 @dataclass(frozen=True)
@@ -87,13 +96,14 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     rules.mkdir()
     (rules / "doors.dl").write_text(GOOD)
     (site / "faulty.py").write_text(PLUGIN)
-    install(site, "faulty", "[datalog_gate.preflight]\nfaulty=faulty:Faulty\n")
+    install(site, "faulty", "[datalog_gate.services]\nfaulty=faulty:Faulty\n")
     with licence_server() as licences, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
-        settings = f"licence.url={licences.url}", "licence.read_timeout=2", "licence.retries=0"
+        settings = (f"licence_server.{each}" for each in (f"url={licences.url}", "read_timeout=2", "retries=0"))
         options = {
             "reload_seconds": "0", "decision_log": f"{folder}/decisions.jsonl",
-            "preflight": "faulty,licence", "preflight_option": "\npreflight_option = ".join(settings),
+            "services": "faulty,licence_server", "service_option": "\nservice_option = ".join(settings),
+            "store": f"{folder}/journal",
         }  # fmt: skip
         with running(folder, convergence=filtered, rules=rules, options=options, filtered=filtered) as heat:
             yield Door(heat, filtered, rules, licences)
@@ -135,7 +145,7 @@ def test_rules_that_do_not_load_leave_those_before_in_force_and_say_so(door: Doo
 
 def test_a_broken_plugin_stops_what_builds_and_a_slow_one_is_waited_for(door: Door) -> None:
     outcomes = [door.create(CLEAN, name=name) for name in ("raises", "slow")]
-    broken = "faulty could not be consulted: its pre-operation is broken (RuntimeError)"
+    broken = "faulty could not be consulted: is broken (RuntimeError)"
     assert outcomes == [door.stopped(503, broken), ("CREATE_COMPLETE", "")]
     if not door.filtered:
         door.heat.delete("raises")
@@ -146,7 +156,7 @@ def test_a_licence_server_that_refuses_or_gives_no_answer_stops_what_builds(door
     door.licences.answers = [refuse("no seat left"), slam, hang, says(b"", 500)]
     outcomes = [door.create(CLEAN) for _ in range(5)]
     assert outcomes == [
-        door.stopped(403, "licence refuses this: no seat left"),
+        door.stopped(403, "licence_server refuses this: no seat left"),
         door.stopped(503, f"{SILENT}can't be reached, or broke off its answer"),
         door.stopped(503, f"{SILENT}can't be reached, or broke off its answer"),
         door.stopped(503, f"{SILENT}gave an unreadable answer, with status 500"),

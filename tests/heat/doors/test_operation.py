@@ -15,7 +15,7 @@ from datalog_gate.doors.heat.lifecycle import LifecyclePlugin, VetoError
 from datalog_gate.doors.heat.live_stack import read_operation
 from datalog_gate.doors.heat.status_reason import MAX_LENGTH
 from datalog_gate.files.stack_definition import StackDefinition
-from datalog_gate.preflight.plugin import Outcome
+from datalog_gate.services.consultation import Ending
 from tests.heat.doors.templates import CLEAN
 
 VERSION = "Heat {} is not supported by this gate: 'types.SimpleNamespace' object has no attribute 't'"
@@ -41,8 +41,8 @@ class Point:
             raise self.answer
         return self.answer
 
-    def finish(self, answer: Answer, outcome: Outcome) -> None:
-        self.calls.append((answer.id, outcome))
+    def finish(self, answer: Answer, ending: Ending) -> None:
+        self.calls.append((answer.id, ending))
 
 
 def context() -> Any:
@@ -91,7 +91,7 @@ def test_an_update_is_asked_of_the_new_template_with_the_stacks_name() -> None:
         "p",
     )
     assert (operation.credentials, operation.stack_id, operation.request_id) == ({"user_id": "u"}, "1", "req-1")
-    assert (operation.dry_run, operation.asks_plugins) == (False, True)
+    assert (operation.dry_run, operation.asks_services) == (False, True)
     assert definition == StackDefinition(template.t, Environment().user_env_as_dict(), None, {})
     assert definition.template is not template.t
 

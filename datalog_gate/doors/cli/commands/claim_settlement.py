@@ -1,4 +1,4 @@
-"""`services reconcile`: settles claims, and tells plugins outcomes."""
+"""`services reconcile`: settles claims."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
+from datalog_gate.decision_point.enabled_plugins import create_broker
 from datalog_gate.doors.cli.common import FINDINGS, OK
 from datalog_gate.doors.cli.heat_client import Heat, HeatStacks, find_outcome
 from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
@@ -22,7 +22,6 @@ from datalog_gate.doors.cli.turns import Turns
 from datalog_gate.plugins.plugin_errors import PluginLoadError
 from datalog_gate.services import reconcile as reconciliation
 from datalog_gate.services.journal_claim import JournalError
-from datalog_gate.services.outcomes import tell
 from datalog_gate.services.reconcile import ReconcileResult
 
 SCHEMA = "datalog-gate/services/1"
@@ -47,32 +46,27 @@ def settle_claims(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[list[ReconcileResult]]:
-    """Settle claims and report outcomes, once or repeatedly. If several hosts repeat it, one has the lease and the
+    """Settle claims, once or repeatedly. If several hosts repeat it, one has the lease and the
     others wait. Errors, at the start: InputError, UsageError."""
     settings, conf = read_settings(heat_conf)
     try:
-        chain, broker, outcomes = load_preflight(settings), create_broker(settings), open_outcomes(settings)
+        broker = create_broker(settings, clock)
     except (PluginLoadError, JournalError, ValueError) as error:
         raise invalid_file(heat_conf, error) from None
-    store = broker.journal.store if broker else outcomes.store if outcomes else None
-    if store is None:
-        message = "no services are enabled, nor plugins of preflight with a store"
-        raise InputError.of(f"{heat_conf}: {message}")
+    if broker is None:
+        raise InputError.of(f"{heat_conf}: no services are enabled")
     heat = Heat()
-    stacks = HeatStacks(heat, broker.journal, _read_host(conf)) if broker else None
-    turns = Turns(store, "reconcile", every or 0.0, clock)
+    stacks = HeatStacks(heat, broker.journal, _read_host(conf))
+    turns = Turns(broker.journal.store, "reconcile", every or 0.0, clock)
     while True:
         try:
             other = None if every is None else turns.take()
             if other is not None:
                 yield [ReconcileResult("", "", "waiting", other)] if other else []
             else:
-                if stacks:
-                    stacks.refused = False
-                done = reconciliation.reconcile(broker, stacks, stacks.members) if broker and stacks else []
-                if chain and outcomes:
-                    done += tell(outcomes, chain.plugins, partial(find_outcome, heat), clock())
-                yield [*done, *([ReconcileResult("", "", "failed", REFUSED)] if stacks and stacks.refused else [])]
+                stacks.refused = False
+                done = reconciliation.reconcile(broker, stacks, stacks.members, partial(find_outcome, heat))
+                yield [*done, *([ReconcileResult("", "", "failed", REFUSED)] if stacks.refused else [])]
         except JournalError as error:
             if every is None:
                 raise invalid_file(heat_conf, error) from None

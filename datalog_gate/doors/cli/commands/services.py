@@ -42,11 +42,12 @@ def _list_services(heat_conf: Path, for_me: bool) -> list[str]:
     settings, conf = read_settings(heat_conf)
     if not for_me:
         return list(settings.services)
+    from datalog_gate.decision_point.enabled_plugins import list_grantable
     from datalog_gate.decision_point.roles import Entitlements
 
     caller = Heat().caller()
     try:
-        allowed = Entitlements(conf, settings.services).services(str(caller["project_id"]), caller)
+        allowed = Entitlements(conf, list_grantable(settings)).services(str(caller["project_id"]), caller)
     except (OSError, ValueError) as error:
         raise invalid_file(heat_conf, error) from None
     return [service for service in settings.services if service in allowed]
@@ -69,7 +70,7 @@ def format_claims(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[
         yield json.dumps({"schema": SCHEMA, "claims": [_to_json(claim, now) for claim in claims]}, ensure_ascii=False)
         return
     for claim in claims:
-        name = f"{claim.service} {claim.path} of project {claim.project}, stack {claim.stack}"
+        name = f"{claim.service} {claim.path or claim.action} of project {claim.project}, stack {claim.stack}"
         abandoned = ", abandoned" if claim.abandoned else ""
         yield printable(f"{claim.state} for {_format_age(now - claim.since)}: {name}{abandoned}")
         if alarm := _find_alarm(claim, now):

@@ -9,6 +9,7 @@ from pathlib import Path
 from datalog_gate import __version__
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.enabled_plugins import list_grantable
 from datalog_gate.decision_point.engine_start import find_start, read_age, running_engines
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.settings import Settings
@@ -132,6 +133,6 @@ def check_resource_types(settings: Settings, plugin_dirs: Sequence[str], locate:
     if settings.create_denial == "failed_stack":
         message = "Heat does not know DatalogGate::Denial, which create_denial = failed_stack needs"
         yield CheckResult("finding", "resources", message, locate("create_denial"), fix)
-    if settings.services:
+    if list_grantable(settings):
         message = "Heat does not know DatalogGate::Policy, which templates need to grant services"
         yield CheckResult("finding", "resources", message, locate("services"), fix)

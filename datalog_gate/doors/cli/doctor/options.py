@@ -101,7 +101,7 @@ def find_secrets(ini: IniFile, settings: Settings) -> frozenset[str]:
             secrets.update(PASSWORD_IN_ADDRESS.findall(text))
             if SECRET.search(name):
                 secrets.add(text)
-    for text in (*settings.service_option, *settings.preflight_option):
+    for text in settings.service_option:
         name, _, value = text.partition("=")
         if SECRET.search(name):
             secrets.add(value.strip())

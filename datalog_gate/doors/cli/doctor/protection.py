@@ -11,6 +11,7 @@ from typing import Any
 from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.errors import RulesError
 from datalog_gate.decision_point.break_glass import load_break_glass
+from datalog_gate.decision_point.enabled_plugins import list_grantable
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.decision_point.policy_reload import find_roots
 from datalog_gate.decision_point.roles import BREAK_GLASS, GRANT, create_enforcer
@@ -63,7 +64,7 @@ def _is_writable_by_others(path: Path) -> bool:
 def check_policy_file(conf: Any, ini: IniFile, all_settings: list[Settings]) -> Iterator[CheckResult]:
     """Check that oslo.policy reads the rules that the operator wrote, and does not fall back to their defaults."""
     place = ini.place("oslo_policy", "policy_file")
-    services = list(dict.fromkeys(name for settings in all_settings for name in settings.services))
+    services = list(dict.fromkeys(name for settings in all_settings for name in list_grantable(settings)))
     logging.getLogger("oslo_policy").addHandler(logging.NullHandler())  # a service logs this, not the doctor
     enforcer = create_enforcer(conf, services)
     if enforcer.policy_path:

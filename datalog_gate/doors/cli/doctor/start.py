@@ -27,13 +27,12 @@ STALE = 24 * 3600
 
 
 def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iterator[CheckResult]:
-    """Check that the enabled plugins and services load, and that their configuration lets them keep their promises."""
-    from datalog_gate.decision_point.enabled_plugins import load_enabled_services, load_preflight
+    """Check that the enabled services load, and that their configuration lets them keep their promises."""
+    from datalog_gate.decision_point.enabled_plugins import load_enabled_services
 
     try:
         with TemporaryDirectory() as folder:  # loading services may create tables, and the doctor must not
             own = replace(settings, store=str(Path(folder, "store"))) if settings.store else settings
-            load_preflight(own)
             services = load_enabled_services(own)
             for name, service in services.items():
                 yield from _check_promises(name, service, settings.service_call_seconds, locate)
@@ -41,8 +40,8 @@ def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iter
         message = hide_secrets(str(error), secrets)
         yield CheckResult("finding", "services", message, locate("services"), NO_START)
         return
-    if names := (*settings.preflight, *settings.services):
-        yield CheckResult("ok", "services", f"they load: {', '.join(names)}", locate("services"))
+    if settings.services:
+        yield CheckResult("ok", "services", f"they load: {', '.join(settings.services)}", locate("services"))
 
 
 def _check_promises(name: str, service: Service, seconds: float, locate: Locate) -> Iterator[CheckResult]:

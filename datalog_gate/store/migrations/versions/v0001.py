@@ -25,7 +25,7 @@ def upgrade() -> None:
 
 
 def _create_shared_tables() -> None:
-    names = "journal", "outcomes", "approvals", "claims", "inventory", "waivers"
+    names = "journal", "approvals", "claims", "inventory", "waivers"
     locks = _create("locks", _id("name", primary_key=True), _filled("turn", sa.BigInteger))
     op.bulk_insert(locks, [{"name": name, "turn": 0} for name in names])
 
@@ -42,20 +42,10 @@ def _create_service_tables() -> None:
         *(_filled(name, LongText) for name in ("path", "why", "problem")),
         _filled("decision", Json),
         _filled("state", sa.String(16), index=True),
+        *(_filled(name, sa.String(16)) for name in ("action", "outcome")),
         sa.Column("expires", SECONDS),
         _filled("abandoned", sa.Boolean),
         _filled("attempts", sa.Integer),
-    )
-
-    _create(
-        "outcomes",
-        _number("id"),
-        _filled("snapshot", Json),
-        _filled("plugins", Json),
-        _filled("began", SECONDS),
-        _filled("outcome", sa.String(16)),
-        _filled("attempts", sa.Integer),
-        _filled("due", SECONDS),
     )
 
     _create(

@@ -1,6 +1,6 @@
-"""The read-only snapshot of an operation that plugins get.
+"""The read-only view of a stack that services get.
 
-It is a deep, frozen copy: plugins can change neither the judged data nor the data of other plugins. It holds no
+It is a deep, frozen copy: services can change neither the judged data nor the data of other services. It holds no
 secrets. Values of hidden parameters, and values computed from them, are masked. Tokens of the caller are left out, and
 so are the texts of template, environment and files, which may contain such values anywhere.
 """
@@ -18,7 +18,7 @@ CALLER = (
     *("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id", "system_scope"),
     *("roles", "is_admin", "is_admin_project"),
 )
-"""The credentials of oslo.policy that a plugin sees. Heat's context also holds tokens and a password."""
+"""The credentials of oslo.policy that a service sees. Heat's context also holds tokens and a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +37,18 @@ class Part:
     open: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """One operation on one stack. `parameters` are those of the root, by name. `parts` and `parameters` are empty if no
-    definition was needed, as for most deletions. `credentials` has the known members of `CALLER`."""
-
-    action: str
-    stack_name: str
-    stack_id: str = ""
-    project: str
-    credentials: Mapping[str, Data]
-    decision_id: str
-    request_id: str = ""
-    parts: tuple[Part, ...]
-    parameters: Mapping[str, Data]
+def view_credentials(credentials: Mapping[str, object]) -> Mapping[str, Data]:
+    """The known members of `CALLER`."""
+    return MappingProxyType({name: _frozen(credentials[name], _open, ()) for name in CALLER if name in credentials})
 
 
-def snapshot(stack: Stack | None = None, credentials: Mapping[str, object] | None = None, **fields: str) -> Snapshot:
-    """The snapshot of an operation; `fields` are its other fields."""
-    given = credentials or {}
-    caller = {name: _frozen(given[name], _open, ()) for name in CALLER if name in given}
-    parameters = {
-        parameter.name: SECRET if parameter.hidden else _frozen(parameter.value, _open, ())
-        for parameter in (stack.parameters if stack else ())
-    }
-    return Snapshot(
-        credentials=MappingProxyType(caller),
-        parts=tuple(parts(stack)) if stack else (),
-        parameters=MappingProxyType(parameters),
-        **fields,
+def view_parameters(stack: Stack) -> Mapping[str, Data]:
+    """The parameters of the root, by name."""
+    return MappingProxyType(
+        {
+            parameter.name: SECRET if parameter.hidden else _frozen(parameter.value, _open, ())
+            for parameter in stack.parameters
+        }
     )
 
 
