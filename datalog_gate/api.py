@@ -254,16 +254,17 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
 
     Errors: RulesError with the lints, or with the errors of the rules; InputError for a test file.
     """
-    from datalog_gate.analysis.check import check
-    from datalog_gate.analysis.lint.lints import lint as lint_modules
+    from datalog_gate.analysis.check import Checked
+    from datalog_gate.analysis.linting import lint as lint_rules
     from datalog_gate.policytest.testfile import read_cases
 
     files = read_rules([Path(path) for path in paths])
     rules = load(files, catalogue)
-    modules, notes = parse_all(files)
+    modules, _ = parse_all(files)
+    checked = Checked(tuple(modules), rules.program, rules.policies, rules.unlocks, rules.warnings)
     tests = {Path(file.file).parent / "test.yaml" for file in files}
     tested = {name for test in tests if test.is_file() for case in read_cases(test) for name, _ in case.policies}
-    if lints := lint_modules(modules, check(modules, problems=notes, catalogue=catalogue), tested, catalogue):
+    if lints := lint_rules(modules, checked, tested, catalogue):
         raise RulesError(lints, rules.sources)
 
 

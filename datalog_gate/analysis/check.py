@@ -5,15 +5,12 @@ Every error and warning of all passes is reported together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from datalog_gate.analysis.aggregate_keys import check_sets
+from datalog_gate.analysis.allowed_values import check_values
 from datalog_gate.analysis.annotations import Policies
-from datalog_gate.analysis.lint.allowed_values import check_values
-from datalog_gate.analysis.lint.contradictions import find_contradictions
-from datalog_gate.analysis.lint.idle_policies import find_idle_policies
-from datalog_gate.analysis.lint.misuse import find_misuse
-from datalog_gate.analysis.lint.single_use import find_rare_texts
+from datalog_gate.analysis.linting import Review, find_lints
 from datalog_gate.analysis.lower import Lowering
 from datalog_gate.analysis.old_state import copy_of, stand_ins, with_old_state
 from datalog_gate.analysis.policy import Policy, Unlock
@@ -109,8 +106,6 @@ def check(
         modules, notes = _translate_congress(modules, names)
         diagnostics += notes
     own = [module for module in modules if focus is None or module.name == focus.module]
-    for module in own:
-        diagnostics += find_rare_texts(module)
     below = _lower_below(modules, names, focus) if focus and not names.congress else Lowered()
     known = {module.name for module in below.modules}
     lowered = _lower([module for module in modules if module.name not in known], names, below)
@@ -132,8 +127,16 @@ def check(
     in_order_of_strata = [rule for stratum in strata for rule in stratum.rules]
     whole, files = not _has_error(diagnostics), {module.file for module in own} if focus else None
     diagnostics += check_values(in_order_of_strata, relations, catalogue, whole=whole, files=files)
-    if not _has_error(diagnostics):
-        diagnostics += _doubts(own, in_order_of_strata, relations, policies, names, focus.read if focus else ())
+    valid = not _has_error(diagnostics)
+    review = Review(
+        own,
+        names,
+        in_order_of_strata if valid else (),
+        relations,
+        tuple(policies.policies.values()) if valid else (),
+        read=focus.read if focus else (),
+    )
+    diagnostics += find_lints(review, loading=True)
     if _has_error(diagnostics):
         raise RulesError(diagnostics, sources)
     if all_rules != rules:
@@ -144,24 +147,6 @@ def check(
     if wrong_clouds := [*_check_cloud_wide(program, policies_by_id, policies.unlocks)]:
         raise RulesError([*diagnostics, *wrong_clouds], sources)
     return Checked(tuple(modules), program, policies_by_id, tuple(policies.unlocks), in_order(diagnostics))
-
-
-def _doubts(
-    modules: Sequence[Module],
-    rules: Sequence[CheckedRule],
-    relations: Mapping[RelationRef, Relation],
-    policies: Policies,
-    names: Names,
-    read: Collection[str],
-) -> Iterator[Diagnostic]:
-    """Yield warnings about valid rules that probably let stacks pass by mistake."""
-    written = [rule for module in modules for rule in module.statements if isinstance(rule, Rule)]
-    heads = {rule.span: rule.head.name_span for rule in written}
-    yield from find_contradictions(rules, relations, heads)
-    annotated = {policy.relation for policy in policies.policies.values()}
-    yield from find_misuse(rules, relations, annotated, names.congress)
-    own = [policy for policy in policies.policies.values() if policy.relation.rpartition(":")[0] not in names.congress]
-    yield from find_idle_policies(rules, own, read)
 
 
 def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:

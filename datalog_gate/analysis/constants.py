@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.patterns import compile_search
-from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import FALSE, TRUE, Boolean, Value, print_value, show
 from datalog_gate.schema.declaration import given_version
 
@@ -22,23 +21,17 @@ TESTS: Mapping[str, Callable[[str, str], bool]] = {
     "matches": lambda text, pattern: compile_search(pattern)(text),
 }
 """Builtins that test a text against a part of it, or a pattern."""
+OF_NETWORKS = (
+    "cidr_contains", "cidr_overlaps", "cidr_host_count", "ip_in_network", "networks_equal", "networks_overlap",
+)  # fmt: skip
+ADDRESSES = ("net_cidr", "ip_or_cidr", "ip_addr")
+"""The custom constraints of properties that hold an address or a network."""
 LONGEST = 160
 """Literals of longer bodies are not compared with each other, since that takes quadratic time."""
 SPELT = {"true": TRUE, "yes": TRUE, "on": TRUE, "false": FALSE, "no": FALSE, "off": FALSE}
 """The values that YAML reads from unquoted words."""
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
-
-
-def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]) -> Iterator[tuple[ir.Const, Span]]:
-    """The constants that an argument is, or must be equal to, with their places."""
-    if isinstance(operand, ir.Const):
-        yield operand, span
-    for literal in body if isinstance(operand, ir.Var) and len(body) <= LONGEST else ():
-        if isinstance(literal, ir.Compare) and literal.comparator == "=" and operand in (literal.left, literal.right):
-            other = literal.right if literal.left == operand else literal.left
-            if isinstance(other, ir.Const):
-                yield other, literal.span
 
 
 def takes_given(rule: ir.CheckedRule) -> bool:

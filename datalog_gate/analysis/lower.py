@@ -10,12 +10,12 @@ from functools import partial
 from itertools import chain
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.single_use import find_quoted_variables, find_single_uses
-from datalog_gate.analysis.patterns import find_looseness, find_problem
+from datalog_gate.analysis.patterns import find_problem
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
+from datalog_gate.analysis.single_use import find_single_uses
 from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Span, did_you_mean, format_count
-from datalog_gate.base.records import dataclass, field, replace
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.walk import nodes, shared
@@ -27,7 +27,6 @@ MOST_ALTERNATIVES = 1000
 MOST_CONDITIONS = 1000  # of one conjunction, since ordering them takes quadratic time
 MOST_LITERALS = 20_000  # of a rule with alternatives multiplied out, including inner bodies
 LARGE, MOST_IN_ALL = 100, 100_000  # literals of a large rule, and of all such together
-WIDE = 6  # columns; arguments of wider tables should be named
 NOW = "gate:now"
 Conjunction = tuple[ir.CheckedLiteral, ...]
 Scope = Mapping[str, ir.Var]
@@ -71,12 +70,10 @@ class Lowering:
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
         meaning = partial(self.names.relation, module=module)
-        written = list(nodes(rule.body))
-        slips = find_single_uses(rule, written, meaning)
-        if module in self.names.congress:  # there a variable that occurs once is how to say "any"
-            quotes = [replace(slip, severity="warning") for slip in slips if slip.code == "forgotten-quotes"]
-            slips = [slip for slip in slips if slip.code == "negated-once"] + quotes
-        self.diagnostics += slips + find_quoted_variables(written, meaning)
+        slips = find_single_uses(rule, list(nodes(rule.body)), meaning)
+        in_congress = module in self.names.congress  # there a variable that occurs once is how to say "any"
+        errors = [slip for slip in slips if slip.severity == "error"]
+        self.diagnostics += [slip for slip in errors if slip.code == "negated-once" or not in_congress]
         scope = {name: ir.Var(name) for name in shared((rule.head, *rule.body))}
         arguments, extra = self._terms(rule.head.arguments, scope)
         if any(argument is None for argument in arguments):
@@ -132,29 +129,12 @@ class Lowering:
             case ast.Membership():
                 return self._membership(literal, scope)
             case ast.Disjunction():
-                self._check_choices(literal)
                 bodies = (self._body(branch, scope, literal.span) for branch in literal.branches)
                 return list(chain.from_iterable(bodies))
             case ast.Negation():
                 inner = self._with_locals(literal.body, (), scope)
                 negated = enumerate(self._body(literal.body, inner, literal.span))
                 return [tuple(ir.Without(self._own_locals(body, scope, at), literal.span) for at, body in negated)]
-
-    def _check_choices(self, choices: ast.Disjunction) -> None:
-        """Warn of ``(x != "a" or x != "b")``, which holds of anything."""
-        unequal: dict[ast.Term, ast.Term] = {}
-        for branch in choices.branches:
-            match branch:
-                case (ast.Comparison("!=", ast.Variable() as variable, ast.Constant() as constant),):
-                    key = replace(variable, span=choices.span)
-                    if replace(constant, span=choices.span) != unequal.setdefault(
-                        key, replace(constant, span=choices.span)
-                    ):
-                        message = (
-                            f"every {variable.name} differs from at least one of the two values: this always holds"
-                        )
-                        suggestion = f"write `,` for `or`, or not ({variable.name} in [...])"
-                        self._warn("never-fires", message, choices.span, suggestion)
 
     def _atom(self, atom: ast.Atom, scope: Scope) -> Conjunction:
         meaning = self.names.relation(atom, self._module)
@@ -183,14 +163,6 @@ class Lowering:
             message = f"{relation.ref} has {format_count(wide, 'column')}, found {positional}"
             self._report("arity", message, atom.span, f"write {atom.name}({columns}), with `_` for any value")
             return []
-        if positional > 1 and wide > WIDE and self.names.catalogue.relation(relation.ref):
-            given = relation.columns[:positional]
-            shown = ", ".join(f"{column.name}=..." for column in given)
-            message = (
-                f"{relation.ref} has {wide} columns, and the ones given by position here are "
-                f"{', '.join(c.name for c in given)}"
-            )
-            self._warn("by-position", message, atom.span, f"write {atom.name}({shown}) with the columns that you mean")
         written = dict(enumerate(atom.arguments))
         for named in atom.named:
             at = None if loose else relation.positions.get(named.column)
@@ -239,13 +211,9 @@ class Lowering:
             value = term.value if isinstance(term, ast.Constant) else None
             if column.name == PATTERN and (problem := find_problem(value)):
                 self._report("bad-pattern", problem[0], term.span, problem[1])
-            elif column.name == PATTERN and (loose := find_looseness(_text(term))):
-                self._warn("loose-pattern", loose[0], term.span, loose[1])
 
     def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
         (subject,), extra = self._operands((literal.term,), scope)
-        if not literal.items:
-            self._warn("never-fires", "the list is empty, so this never holds", literal.span, "add values to the list")
         constants = [item.value for item in literal.items if isinstance(item, ast.Constant) and item.value is not None]
         if len(constants) < max(2, len(literal.items)):
             alternatives = []
@@ -363,15 +331,6 @@ class Lowering:
 
     def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
-
-    def _warn(self, code: str, message: str, span: Span, suggestion: str) -> None:
-        """Report a probable mistake; rules for Congress may be intended that way."""
-        if self._module not in self.names.congress:
-            self.diagnostics.append(Diagnostic(code, message, span, suggestion, "warning"))
-
-
-def _text(term: ast.Term) -> str:
-    return term.value if isinstance(term, ast.Constant) and isinstance(term.value, str) else ""
 
 
 def _size(body: Conjunction) -> int:

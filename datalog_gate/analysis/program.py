@@ -91,6 +91,10 @@ class Compare:
         """Whether a side is the constant null, the only operand that equals null."""
         return NULL in (self.left, self.right)
 
+    @property
+    def equates_variables(self) -> bool:
+        return self.comparator == "=" and isinstance(self.left, Var) and isinstance(self.right, Var)
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice, permutations
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.schema.declaration import RelationRef
 
@@ -165,20 +166,15 @@ def _growth(rule: ir.CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     loops = [literal for literal in rule.body if isinstance(literal, ir.Match) and literal.relation in inside]
     if not loops:
         return
-    matched = {argument for literal in rule.body if isinstance(literal, ir.Match) for argument in literal.arguments}
+    body = BodyFacts(rule.body)
     origins: dict[ir.Operand, ir.Call | ir.Fold] = {}
     for literal in rule.body:
         if isinstance(literal, ir.Computing):
             outputs = literal.outputs if isinstance(literal, ir.Call) else (literal.target,)
-            origins.update(
-                (output, literal) for output in outputs if isinstance(output, ir.Var) and output not in matched
-            )
-    equations = [literal for literal in rule.body if isinstance(literal, ir.Compare) and literal.comparator == "="]
-    pairs = [pair for equation in equations for pair in permutations((equation.left, equation.right))]
-    equal = [(source, target) for source, target in pairs if isinstance(target, ir.Var) and target not in matched]
-    while new := [(target, origins[source]) for source, target in equal if source in origins and target not in origins]:
-        origins.update(new)
-    reaching = dict.fromkeys(origins[argument] for argument in rule.arguments if argument in origins)
+            new = [output for output in outputs if isinstance(output, ir.Var) and not body.places(output)]
+            origins.update((body.leader(output), literal) for output in new)
+    classes = map(body.leader, rule.arguments)
+    reaching = dict.fromkeys(origins[argument] for argument in classes if argument in origins)
     if not reaching:
         return
     cycles = (_cycle(rule.relation, Step("", loop.span, loop.relation), inside) for loop in loops)

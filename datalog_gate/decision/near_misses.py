@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.constants import LONGEST, constants, quoted, takes_given
+from datalog_gate.analysis.bodies import BodyFacts
+from datalog_gate.analysis.constants import LONGEST, quoted, takes_given
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.decision.forms import MOST_ROWS, Asked, OtherForm, find_conditions, find_form
@@ -138,20 +139,15 @@ class _MissReview:
     def _given(self, term: ir.Operand, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> dict[Value, Span]:
         """The values that the body requires of a column: constants, and the values of relations that hold only
         facts."""
-        given = {constant.value: span for constant, span in constants(term, match.span, around)}
-        for literal in around:
-            match literal:
-                case ir.Call("??", (value, ir.Const()), (ir.Var() as result,)) if value == term:
-                    given |= {constant.value: span for constant, span in constants(result, literal.span, around)}
-        for literal in around:
-            if isinstance(literal, ir.Match) and isinstance(term, ir.Var) and term in literal.arguments:
-                rules = self._by_relation.get(literal.relation, ())
-                at = literal.arguments.index(term)
-                if rules and not any(rule.body for rule in rules if not takes_given(rule)):
-                    for fact in rules:
-                        if not fact.body and isinstance(argument := fact.arguments[at], ir.Const):
-                            given[argument.value] = fact.span
-        return given
+        facts = BodyFacts(around, lists=self._lists)
+        stated = (given for operand in facts.defaults(term) for given in facts.stated(operand, match.span))
+        return {constant.value: span for constant, span in stated}
+
+    @cached_property
+    def _lists(self) -> Mapping[RelationRef, Sequence[ir.CheckedRule]]:
+        """The facts of the relations that hold only facts."""
+        facts = {name: [rule for rule in rules if not takes_given(rule)] for name, rules in self._by_relation.items()}
+        return {name: rules for name, rules in facts.items() if not any(rule.body for rule in rules)}
 
     def _names_beside(
         self, match: ir.Match, around: Sequence[ir.CheckedLiteral], ids: tuple[int, ...]

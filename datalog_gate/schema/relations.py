@@ -93,7 +93,7 @@ _RELATIONS = (
         Column("id", Kind.STRING, "The path of the stack, `web` or `web/db`."),
         Column("name", Kind.STRING, "The name of the stack."),
         Column("parent", Kind.RESOURCE | Kind.NULL, "The resource that holds the stack."),
-        Column("depth", Kind.NUMBER, "0 for the root."),
+        Column("depth", Kind.NUMBER, "0 for the root.", range=(0, None)),
         _one_of("version", VERSIONS, "The template's version."),
         Column("description", MAYBE_STRING, "The template's description."),
     ),
@@ -230,7 +230,7 @@ _RELATIONS = (
         "long(stack, path) :- heat:file(stack=stack, path=path, length=bytes), bytes > 65535.",
         Column("path", Kind.STRING, "The name by which the template reads the file."),
         Column("sha256", Kind.STRING, "The digest of its UTF-8 text."),
-        Column("length", Kind.NUMBER, "The number of its bytes."),
+        Column("length", Kind.NUMBER, "The number of its bytes.", range=(0, None)),
     ),
     _relation(
         "heat:section(stack, section)",
@@ -257,7 +257,7 @@ _RELATIONS = (
         "size(group, n) :- heat:nested(id=group), n = count{ m : heat:member(group=group, id=m) }.",
         Column("group", Kind.RESOURCE, "The group."),
         Column("id", Kind.RESOURCE, "The member."),
-        Column("index", Kind.NUMBER, "The member's index, or else its position."),
+        Column("index", Kind.NUMBER, "The member's index, or else its position.", range=(0, None)),
     ),
     _relation(
         "heat:scaling(id*, min, max, desired)",

@@ -36,8 +36,8 @@ class Builtin:
 
 
 def _signature(name: str, inputs: str, outputs: str, meaning: str, **flags: bool) -> Builtin:
-    """A builtin whose columns are written as ``name:kinds``, separated by blanks. `_KINDS` has the meaning of the
-    letters."""
+    """A builtin whose columns are written as ``name:kinds``, or ``name:kinds:low..high`` for numbers in that range,
+    separated by blanks. `_KINDS` has the meaning of the letters."""
     return Builtin(name, _columns(inputs), _columns(outputs), meaning, **flags)
 
 
@@ -62,10 +62,15 @@ PATTERN = "pattern"
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    return tuple(Column(name, _KINDS[kinds]) for name, _, kinds in (spec.partition(":") for spec in text.split()))
+    return tuple(_column(*spec.split(":")) for spec in text.split())
 
 
-_DAY, _TIME = "year:n month:n day:n", "hour:n minute:n second:n"
+def _column(name: str, kinds: str, bounds: str = "..") -> Column:
+    low, high = (int(bound) if bound else None for bound in bounds.split(".."))
+    return Column(name, _KINDS[kinds], range=(low, high))
+
+
+_DAY, _TIME = "year:n month:n:1..12 day:n:1..31", "hour:n:0..23 minute:n:0..59 second:n"
 _DATE = f"{_DAY} {_TIME}"
 _ALL = (
     # operators of the language
@@ -98,9 +103,9 @@ _ALL = (
     # networks
     _signature("cidr_contains", "network:s inner:s", "", "All addresses of the inner network or address are in it."),
     _signature("cidr_overlaps", "one:s other:s", "", "The networks share an address."),
-    _signature("cidr_host_count", "network:s", "count:n", "How many addresses the network has."),
+    _signature("cidr_host_count", "network:s", "count:n:1..", "How many addresses the network has."),
     # numbers and dates
-    _signature("abs", "value:n", "result:n", "The number without its sign."),
+    _signature("abs", "value:n", "result:n:0..", "The number without its sign."),
     _signature("min2", "one:o other:o", "result:o", "The lesser of two numbers or two texts."),
     _signature("max2", "one:o other:o", "result:o", "The greater of two numbers or two texts."),
     _signature("round", "value:n", "result:n", "The nearest whole number, of two the even one."),
@@ -118,7 +123,7 @@ _ALL = (
     _signature("mul", "left:n right:n", "product:n", "The product.", fixed=True),
     _signature("div", "left:n right:n", "quotient:n", "The quotient; of two whole numbers its floor.", fixed=True),
     _signature("concat", "left:s right:s", "result:s", "The two texts joined.", fixed=True),
-    _signature("len", "text:s", "length:n", "How many characters the text has.", fixed=True),
+    _signature("len", "text:s", "length:n:0..", "How many characters the text has.", fixed=True),
     _signature("int", "value:o", "result:n", "The number, or the one a text writes, without its fraction.", fixed=True),
     _signature("float", "value:o", "result:n", "The number, or the one that a text writes.", fixed=True),
     _signature("now", "", "time:s", "The time of the decision, 2027-03-01 12:00:00, in UTC.", fixed=True, timed=True),

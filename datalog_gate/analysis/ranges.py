@@ -8,27 +8,16 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import TESTS, name_of, quoted
-from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, kind_of, show
 from datalog_gate.language.ast import Comparator
-from datalog_gate.schema.declaration import Column, Range, Relation, RelationRef
+from datalog_gate.schema.declaration import Column, Relation, RelationRef
+from datalog_gate.schema.signatures import CALLS
 
 NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
-RESULTS: Mapping[str, Range] = {
-    "len": (0, None), "abs": (0, None), "cidr_host_count": (1, None),
-    **dict.fromkeys(("unpack_date.month", "unpack_datetime.month"), (1, 12)),
-    **dict.fromkeys(("unpack_date.day", "unpack_datetime.day"), (1, 31)),
-    **dict.fromkeys(("unpack_time.hour", "unpack_datetime.hour"), (0, 23)),
-    **dict.fromkeys(("unpack_time.minute", "unpack_datetime.minute"), (0, 59)),
-}  # fmt: skip
-"""The ranges of results of builtins."""
-RANGES: Mapping[tuple[RelationRef, str], Range] = dict.fromkeys(
-    (("heat:stack", "depth"), ("heat:member", "index"), ("heat:file", "length")), (0, None)
-)
-"""The ranges of numbers that do not come from properties."""
 MOST_TRIED = 20
 """The maximum size of a range of whole numbers in which each is tried."""
 
@@ -64,7 +53,7 @@ class Ranges:
 
     relations: Mapping[RelationRef, Relation]
     lists: Lists
-    same: SameValues
+    same: BodyFacts
     bounded: Bounded
     _known: dict[ir.Operand, _Range] = field(default_factory=dict)
 
@@ -83,7 +72,7 @@ class Ranges:
         return None
 
     def _of(self, operand: ir.Operand) -> _Range:
-        operand = self.same.of(operand)
+        operand = self.same.leader(operand)
         known = self._known.get(operand)
         if known is None:
             known = self._known[operand] = _Range()
@@ -112,10 +101,10 @@ class Ranges:
         match call.outputs:
             case (ir.Var() as result,) if name == "??":
                 self._of(result).take_default(self._of(inputs[0]), inputs[1])
-            case (ir.Var() as result,) if name in RESULTS:
+            case (ir.Var() as result,) if (bounds := CALLS[name].outputs[0].range) != (None, None):
                 known = self._of(result)
                 known.apart.append(None)
-                known.limit(*RESULTS[name])
+                known.limit(*bounds)
             case () if name in TESTS:
                 text, part = inputs
                 if isinstance(text, ir.Var) and isinstance(part, ir.Const) and isinstance(part.value, str):
@@ -137,9 +126,7 @@ class Ranges:
         if bounded is None:
             columns = self.relations[row.relation].columns
             bounded = self.bounded[row.relation] = {
-                at: _bound(row.relation, column)
-                for at, column in enumerate(columns)
-                if _is_bounded(row.relation, column)
+                at: _bound(column) for at, column in enumerate(columns) if _is_bounded(column)
             }
         for at, term in row.column_terms if bounded else ():
             if at not in bounded:
@@ -172,7 +159,7 @@ class Ranges:
 
     def _add_comparison(self, compare: ir.Compare, negated: bool) -> str | None:
         comparator = NEGATED[compare.comparator] if negated else compare.comparator
-        left, right = self.same.of(compare.left), self.same.of(compare.right)
+        left, right = self.same.leader(compare.left), self.same.leader(compare.right)
         if isinstance(left, ir.Const):
             left, right, comparator = right, left, FLIPPED[comparator]
         if not isinstance(right, ir.Const):
@@ -202,18 +189,18 @@ def _is_boolean(column: Column) -> bool:
     return column.kinds & NOT_NULL == Kind.BOOLEAN
 
 
-def _is_bounded(relation: RelationRef, column: Column) -> bool:
+def _is_bounded(column: Column) -> bool:
     """Whether anything is known about the values of a column."""
     limited = column.range != (None, None) or column.whole or column.closed
-    return limited or bool(column.numbers) or _is_boolean(column) or (relation, column.name) in RANGES
+    return limited or bool(column.numbers) or _is_boolean(column)
 
 
-def _bound(relation: RelationRef, column: Column) -> _Bound:
+def _bound(column: Column) -> _Bound:
     booleans = (TRUE, FALSE) if _is_boolean(column) else ()
     choices: tuple[Value, ...] | None = None
     if column.closed or column.numbers or booleans:
         choices = (*column.allowed, *column.numbers, *booleans, *([None] if Kind.NULL in column.kinds else ()))
-    return _Bound(column, choices, *RANGES.get((relation, column.name), column.range))
+    return _Bound(column, choices, *column.range)
 
 
 @dataclass(slots=True)

@@ -13,8 +13,9 @@ from itertools import product
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.constants import LONGEST, TESTS, constants, name_of, takes_given
-from datalog_gate.analysis.lint.property_paths import PathMeaning, read_path
+from datalog_gate.analysis.bodies import BodyFacts
+from datalog_gate.analysis.constants import LONGEST, TESTS, name_of, takes_given
+from datalog_gate.analysis.property_paths import PathMeaning, read_path
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, did_you_mean, suggest_code
 from datalog_gate.base.records import dataclass, replace
@@ -143,7 +144,8 @@ def check_values(
     for name, of_columns in domains.items():
         if full := {at: domain for at, domain in of_columns.items() if _is_closed(domain)}:
             closed[name] = full
-    judge = _Judge(domains, closed, relations, facts, computed, catalogue)
+    lists = {name: rules for name, rules in facts.items() if name not in computed}
+    judge = _Judge(domains, closed, relations, facts, lists, computed, catalogue)
     own = (rule for rule in others if files is None or rule.span.file in files)
     return [diagnostic for rule in own for diagnostic in judge.body(rule.body, {}, ())]
 
@@ -248,6 +250,8 @@ class _Judge:
     relations: Mapping[RelationRef, Relation]
     facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     """Rules without a body."""
+    lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
+    """Those of relations that hold only facts."""
     computed: Collection[RelationRef]
     """The relations that rules with a body fill."""
     catalogue: Catalogue
@@ -257,11 +261,12 @@ class _Judge:
     ) -> Iterator[Diagnostic]:
         """Check a body. `around` are the literals of the bodies around it, `outer` the domains of their variables."""
         known = _known(body, outer, self.domains)
+        facts = BodyFacts(body, lists=self.lists)
         yield from self._never_equal(body, around)
         for literal in body:
             match literal:
                 case ir.Match():
-                    yield from self._match(literal, body, outer, around)
+                    yield from self._match(literal, facts, outer, around)
                 case ir.Compare("=" | "!=", left, right, span):
                     for term, other in ((left, right), (right, left)):
                         if isinstance(term, ir.Var):
@@ -311,7 +316,7 @@ class _Judge:
                     break
 
     def _match(
-        self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Known, around: Sequence[ir.CheckedLiteral]
+        self, match: ir.Match, body: BodyFacts, outer: Known, around: Sequence[ir.CheckedLiteral]
     ) -> Iterator[Diagnostic]:
         name = relation_name(match.relation)
         for at, argument in match.column_terms:
@@ -331,24 +336,16 @@ class _Judge:
                 else:
                     yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
             elif column == "path" and name in OF_PROPERTIES:
-                for constant in self._meant(argument, match, body):
+                for constant, _ in body.stated(argument, match.span):
                     yield from self._path(match, constant, body)
             elif column == "attribute" and name == "heat:attribute":
-                for constant in self._meant(argument, match, body):
+                for constant, _ in body.stated(argument, match.span):
                     yield from self._attribute(match, constant, body)
-            elif argument and match.relation in self.facts and len(body) <= LONGEST:
-                rest = _known([literal for literal in body if literal is not match], outer, self.domains).get(argument)
-                if rest and (rest.listed or (rest.complete and self._is_computed(argument, (*around, *body)))):
+            elif argument and match.relation in self.facts and len(body.own) <= LONGEST:
+                others = [literal for literal in body.own if literal is not match]
+                rest = _known(others, outer, self.domains).get(argument)
+                if rest and (rest.listed or (rest.complete and self._is_computed(argument, (*around, *body.own)))):
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
-
-    def _meant(self, operand: ir.Pattern, match: ir.Match, body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Const]:
-        """The constants that an argument must equal, by equations or by the facts of a joined relation."""
-        yield from (constant for constant, _ in constants(operand, match.span, body))
-        for literal in body if isinstance(operand, ir.Var) else ():
-            match literal:
-                case ir.Match(relation, arguments) if operand in arguments and relation not in self.computed:
-                    terms = (fact.arguments[arguments.index(operand)] for fact in self.facts.get(relation, ()))
-                    yield from (term for term in terms if isinstance(term, ir.Const))
 
     def _is_computed(self, operand: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> bool:
         """Whether the operand comes from a relation that rules fill."""
@@ -373,7 +370,7 @@ class _Judge:
                 elif joins_none:
                     yield replace(diagnostic, severity="warning")
 
-    def _path(self, match: ir.Match, path: ir.Const, body: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+    def _path(self, match: ir.Match, path: ir.Const, body: BodyFacts) -> Iterator[Diagnostic]:
         name, text, span = relation_name(match.relation), str(path.value), match.span
         what = f"path of {match.relation} is never {text!r}"
         if name in OF_CALLS and text.startswith("."):
@@ -407,10 +404,10 @@ class _Judge:
             )
 
     def _value_at(
-        self, path: str, match: ir.Match, meaning: PathMeaning, body: Sequence[ir.CheckedLiteral], certain: bool
+        self, path: str, match: ir.Match, meaning: PathMeaning, body: BodyFacts, certain: bool
     ) -> Iterator[Diagnostic]:
         """Report a constant of the wrong kind for the property at its path: ``path="size", value="10"``."""
-        for constant, span in constants(match.arguments[2], match.span, body):
+        for constant, span in body.constants(match.arguments[2], match.span):
             kind = kind_of(constant.value)
             if meaning.kinds and not kind & (meaning.kinds | Kind.NULL):
                 message = f"the property {path} is {(meaning.kinds & ~Kind.NULL).describe()}, not {kind.describe()}"
@@ -421,9 +418,7 @@ class _Judge:
                     suggestion = f'write the value in quotes: "{str(constant.value).lower()}"'
                 yield Diagnostic("kind-mismatch", message, span, suggestion, "error" if certain else "warning")
 
-    def _attribute(
-        self, match: ir.Match, attribute: ir.Const, body: Sequence[ir.CheckedLiteral]
-    ) -> Iterator[Diagnostic]:
+    def _attribute(self, match: ir.Match, attribute: ir.Const, body: BodyFacts) -> Iterator[Diagnostic]:
         own = self._types_of(match.arguments[2], body)
         if any(kind.name.startswith(ANY_ATTRIBUTE) for kind in own):
             return
@@ -437,18 +432,17 @@ class _Judge:
                 message, advice = f"no type has an attribute {text!r}", did_you_mean(text, names)
                 yield Diagnostic("unknown-value", message, match.span, advice, "warning")
 
-    def _types_of(self, resource: ir.Pattern, body: Sequence[ir.CheckedLiteral]) -> list[ResourceType]:
+    def _types_of(self, resource: ir.Pattern, body: BodyFacts) -> list[ResourceType]:
         """The types that the body requires of a resource; none if it names no type of the catalogue."""
         if resource is None:
             return []
         names: list[str | None] = []
-        for literal in body:
-            if isinstance(literal, ir.Match) and literal.arguments and literal.arguments[0] == resource:
-                relation = relation_name(literal.relation)
-                if relation == "heat:resource" and isinstance(literal.arguments[3], ir.Const):
-                    names.append(str(literal.arguments[3].value))
-                elif self.relations[literal.relation].named_only:
-                    names.append(self.catalogue.owner(relation.partition(".")[0]))
+        for match, at in body.places(resource):
+            relation = relation_name(match.relation)
+            if at == 0 and relation == "heat:resource" and isinstance(match.arguments[3], ir.Const):
+                names.append(str(match.arguments[3].value))
+            elif at == 0 and self.relations[match.relation].named_only:
+                names.append(self.catalogue.owner(relation.partition(".")[0]))
         return [kind for kind in (self.catalogue.type(name) for name in names if name) if kind]
 
 

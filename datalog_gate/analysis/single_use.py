@@ -1,4 +1,4 @@
-"""Variables and texts that occur once, in a rule or a module.
+"""Variables that occur once in a rule.
 
 Such a variable joins nothing. It is an error if it cannot be intended, else a warning. A leading ``_`` marks it as
 intended.
@@ -15,7 +15,7 @@ from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_term
 from datalog_gate.language.walk import Node, children, nodes, variables
-from datalog_gate.schema.declaration import Column, Relation
+from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.signatures import Builtin
 
 WORDS = ("null", "true", "false")
@@ -36,64 +36,6 @@ def find_single_uses(rule: ast.Rule, body: Sequence[Node], meaning: Meaning, eve
     slips, rows = Slips(counts), dict(_row_variables(whole, meaning))
     diagnostics = (_diagnose(single, slips, single.variable.name in negated, every, rows) for single in occurrences)
     return [diagnostic for diagnostic in diagnostics if diagnostic]
-
-
-def find_quoted_variables(body: Sequence[Node], meaning: Meaning) -> list[Diagnostic]:
-    """Report texts that are the name of a resource variable, in columns that hold resources. `body` are all nodes of
-    the rule."""
-    terms: list[tuple[Column, ast.Term]] = []
-    texts = {node.value for node in body if isinstance(node, ast.Constant)}
-    if texts.isdisjoint([node.name for node in body if isinstance(node, ast.Variable)]):
-        return []
-    for atom in (node for node in body if isinstance(node, ast.Atom)):
-        if isinstance(relation := meaning(atom), Relation):
-            columns = {column.name: column for column in relation.columns}
-            terms += zip(relation.columns, atom.arguments, strict=False)
-            terms += ((columns[named.column], named.term) for named in atom.named if named.column in columns)
-    resources = {
-        term.name for column, term in terms if isinstance(term, ast.Variable) and column.kinds == Kind.RESOURCE
-    }
-    return [
-        Diagnostic(
-            "quoted-variable",
-            f'"{term.value}" is a string, but {term.value} is a variable for a resource',
-            term.span,
-            Advice(f"write {term.value} without quotes, or give the variable another name", str(term.value)),
-            "warning",
-        )
-        for column, term in terms
-        if isinstance(term, ast.Constant) and term.value in resources and Kind.RESOURCE in column.kinds
-    ]
-
-
-def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
-    """Report texts that occur once in a module and differ from another text in it by one letter, or by two swapped
-    letters. Facts of one relation and choices of one list are not compared with each other."""
-    places: dict[str, list[tuple[object, Span]]] = {}
-    for group, constant, text in _texts(module):
-        places.setdefault(text, []).append((group, constant.span))
-    slips = Slips(text for text in places if len(text) > 2 and any(map(str.isalpha, text)))
-    diagnostics = []
-    for text, [(group, span), *more] in places.items():
-        if more:
-            continue
-        near = (other for other in slips.of(text) if len(other) != len(text) or sorted(other) == sorted(text))
-        apart = (other for other in near if group is None or any(beside != group for beside, _ in places[other]))
-        if other := next(apart, None):
-            message = f"{text!r} occurs once in the module"
-            diagnostics.append(Diagnostic("used-once", message, span, suggest_name(other, "'"), "warning"))
-    return diagnostics
-
-
-def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
-    """The texts of a module's rules. Each comes after its group: the list or the facts it belongs to, or None."""
-    for rule in (statement for statement in module.statements if isinstance(statement, ast.Rule)):
-        listed: dict[int, Span] = {}
-        for node in nodes((rule.head, *rule.body)):
-            if isinstance(node, ast.Membership):
-                listed |= dict.fromkeys(map(id, children(node)), node.span)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield listed.get(id(node), None if rule.body else rule.head.name), node, node.value
 
 
 class _Occurrence(NamedTuple):

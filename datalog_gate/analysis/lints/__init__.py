@@ -1,7 +1,7 @@
 """Lints: findings about rules that load but are hardly meant.
 
-A lint changes nothing that rules derive. `lints` runs all of them, `single_use` finds names that occur once,
-`allowed_values` finds texts that a column never holds.
+Each module is one lint: its docstring explains it, and `LINT` has its code, an example of what it reports, one of what
+it does not, and its function. A new lint is a new module here; `analysis.linting` finds it.
 
 >>> from datalog_gate.decision.policy_set import RuleFile, load
 >>> text = '@deny("size", "{server}") p(server) :- os:nova:server(_id=server, flavor=flavour).'

@@ -1,7 +1,7 @@
-"""Bodies that no values satisfy: ``n > 10, n < 5``.
+"""A body that no values satisfy: ``n > 10, n < 5``.
 
 Other examples are ``f = "a", f = "b"`` and a relation that no rule or fact can fill. All findings are certain.
-`ranges` and `same_values` compute what each condition implies.
+`ranges` and `bodies` compute what each condition implies.
 """
 
 from __future__ import annotations
@@ -9,51 +9,48 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import LONGEST, quoted
-from datalog_gate.analysis.lint.ranges import Bounded, Lists, Ranges
-from datalog_gate.analysis.same_values import SameValues
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.analysis.ranges import Bounded, Lists, Ranges
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
 
-def find_contradictions(
-    rules: Sequence[ir.CheckedRule],
-    relations: Mapping[RelationRef, Relation],
-    heads: Mapping[Span, Span],
-) -> Iterator[Diagnostic]:
+def find_contradictions(review: Review) -> Iterator[Diagnostic]:
     """Report rules that never hold, in all of their alternatives, and negations and aggregates whose body never holds.
-    `heads` maps the span of each rule to that of its head's name; rules of other files are not reported."""
+    Rules of other files are not reported."""
+    rules, relations = review.rules, review.relations
+    heads = {written.span: written.head.name_span for written, _ in review.written}
     lists: Lists = {}
-    by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
     for rule in rules:
-        by_relation.setdefault(rule.relation, []).append(rule)
         if relations[rule.relation].generated == "in":
             lists.setdefault(rule.relation, []).extend(term for term in rule.arguments if isinstance(term, ir.Const))
-    review = _Contradictions(relations, by_relation, lists)
+    contradictions = _Contradictions(relations, review.by_relation, lists)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
-    inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in rules)) - by_relation.keys()
+    inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in rules)) - review.by_relation.keys()
     live = fixpoint(lambda some: _grown(some, rules), inputs)
     for rule in rules:
         if rule.body and rule.span.file in files:
             reasons = ways.setdefault((rule.relation, rule.span), [])
             if None not in reasons:  # another alternative of the rule may hold
-                reasons.append(_nothing_in(rule.body, live) or review.contradiction(rule.body))
-            review.inner_bodies(rule.body)
+                reasons.append(_nothing_in(rule.body, live) or contradictions.contradiction(rule.body))
+            contradictions.inner_bodies(rule.body)
     for (_, span), reasons in ways.items():
         if all(reasons):
             message = f"this rule never holds: {reasons[0]}"
             suggestion = "correct the condition, or remove the rule"
-            yield Diagnostic("never-fires", message, heads.get(span, span), suggestion, "warning")
-    for (span, name), reasons in review.inner.items():
+            yield warn("never-fires", message, heads.get(span, span), suggestion)
+    for (span, name), reasons in contradictions.inner.items():
         if all(reasons):
             message = f"this {name} takes nothing: {reasons[0]}"
             suggestion = "correct the condition"
             if name == "not":
                 message, suggestion = f"this `not` always holds: {reasons[0]}", f"{suggestion}, or leave the `not` out"
-            yield Diagnostic("never-fires", message, span, suggestion, "warning")
+            yield warn("never-fires", message, span, suggestion)
 
 
 def _grown(live: frozenset[RelationRef], rules: Iterable[ir.CheckedRule]) -> frozenset[RelationRef]:
@@ -101,7 +98,7 @@ class _Contradictions:
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no values satisfy the conjunction, or None."""
-        return self._no_row(body) or Ranges(self.relations, self.lists, SameValues(body), self.bounded).contradiction(
+        return self._no_row(body) or Ranges(self.relations, self.lists, BodyFacts(body), self.bounded).contradiction(
             body
         )
 
@@ -123,3 +120,11 @@ class _Contradictions:
 def _may_derive(wanted: Iterable[tuple[int, ir.Const]], rule: ir.CheckedRule) -> bool:
     """Whether the rule may derive a row with the wanted constants."""
     return all(isinstance(own := rule.arguments[at], ir.Var) or own == term for at, term in wanted)
+
+
+LINT = Lint(
+    code="never-fires",
+    wrong="p(x) :- heat:stack(id=x, depth=d), d = 0, d = 1.",
+    right="p(x) :- heat:stack(id=x, depth=d), d = 0.",
+    find=find_contradictions,
+)

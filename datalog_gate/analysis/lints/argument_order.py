@@ -1,0 +1,112 @@
+"""Arguments of a builtin in the wrong order, or for another builtin.
+
+``starts_with("web-", name)`` asks whether `name` begins the constant; addresses are no texts in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
+from datalog_gate.analysis.constants import ADDRESSES, OF_NETWORKS, TESTS, name_of, quoted, read_network
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.base.diagnostics import Diagnostic, suggest_code
+
+HAYSTACK = {
+    "starts_with": "whether {1} begins with {0}", "ends_with": "whether {1} ends with {0}",
+    "contains": "whether {1} contains {0}", "matches": "whether the pattern {0} occurs in {1}",
+}  # fmt: skip
+"""Builtins that take the text first, with what they say if their arguments are swapped."""
+OF_ADDRESSES: Mapping[str, str] = {"<": "ips_lt", "<=": "ips_lteq", ">": "ips_gt", ">=": "ips_gteq"}
+
+
+def find_argument_order(review: Review) -> Iterator[Diagnostic]:
+    for literal, body in review.literals:
+        match literal:
+            case ir.Compare(sign, left, right, span) if sign in OF_ADDRESSES:
+                if _is_address(left, body, review) or _is_address(right, body, review):
+                    message = "addresses are compared as text here: 10.0.0.9 comes after 10.0.0.10"
+                    advice = suggest_code(f"{OF_ADDRESSES[sign]}({_written(left)}, {_written(right)})")
+                    yield warn("argument-order", message, span, advice)
+            case ir.Call():
+                yield from _find_constants(literal)
+                yield from _find_prefixes(literal, body, review)
+                if order := ORDERS.get(literal.builtin):
+                    yield from order(_with_constants(literal, body), body)
+
+
+def _with_constants(call: ir.Call, body: BodyFacts) -> ir.Call:
+    """The call with the constants that its inputs must be."""
+    given = [[constant for constant, _ in body.constants(term, call.span)] for term in call.inputs]
+    inputs = tuple(one[0] if len(one) == 1 else term for one, term in zip(given, call.inputs, strict=True))
+    return ir.Call(call.builtin, inputs, call.outputs, call.span)
+
+
+def _find_constants(call: ir.Call) -> Iterator[Diagnostic]:
+    is_test = not call.outputs and call.builtin in (*TESTS, *OF_NETWORKS)
+    if is_test and all(isinstance(term, ir.Const) for term in call.inputs):
+        message = f"{call.builtin} tests two constants: the result is the same for every stack"
+        yield warn("argument-order", message, call.span, "test a value of the stack")
+
+
+def _find_prefixes(call: ir.Call, body: BodyFacts, review: Review) -> Iterator[Diagnostic]:
+    """Report a test for a network as a text prefix: no smaller network begins with "10.0.0.0/8"."""
+    if call.builtin not in ("starts_with", "contains", "matches") or not _is_address(call.inputs[0], body, review):
+        return
+    for constant, span in body.constants(call.inputs[1], call.span):
+        written = str(constant.value).strip("^$").replace("[.]", ".").replace("\\.", ".")
+        if "/" in written and read_network(written):
+            message = f"{call.builtin} compares text, so it does not find the addresses in {written}"
+            advice = suggest_code(f'cidr_contains("{written}", {_written(call.inputs[0])})')
+            yield warn("argument-order", message, span, advice)
+
+
+def _in_text_builtin(call: ir.Call, _body: BodyFacts) -> Iterator[Diagnostic]:
+    first, second = call.inputs[:2]
+    if isinstance(first, ir.Const) and isinstance(second, ir.Var):
+        message = f"{call.builtin} takes the text first, but its first argument is {quoted(first.value)}"
+        yield warn("argument-order", message, call.span, f"write {call.builtin}({name_of(second)}, ...)")
+
+
+def _in_text_test(call: ir.Call, body: BodyFacts) -> Iterator[Diagnostic]:
+    name, (first, second) = call.builtin, call.inputs
+    swapped = isinstance(first, ir.Const) or (body.listed(first) and not body.listed(second))
+    if swapped and isinstance(second, ir.Var):
+        shown = quoted(first.value) if isinstance(first, ir.Const) else name_of(first), name_of(second)
+        message = f"{name} takes the text first: this does not test {HAYSTACK[name].format(*shown)}"
+        yield warn("argument-order", message, call.span, suggest_code(f"{name}({shown[1]}, {shown[0]})"))
+
+
+def _in_network_test(call: ir.Call, _body: BodyFacts) -> Iterator[Diagnostic]:
+    contains = call.builtin == "cidr_contains"
+    network, inner = call.inputs if contains else call.inputs[::-1]
+    if not (isinstance(inner, ir.Const) and isinstance(network, ir.Var)):
+        return
+    several = read_network(str(inner.value))
+    if several and 0 < several.prefixlen < several.max_prefixlen:
+        order = (quoted(inner.value), name_of(network))
+        message = f"this holds if {order[1]} contains all of {order[0]}, not if {order[1]} is within {order[0]}"
+        written = ", ".join(order if contains else order[::-1])
+        yield warn("argument-order", message, call.span, suggest_code(f"{call.builtin}({written})"))
+
+
+def _is_address(operand: ir.Operand, body: BodyFacts, review: Review) -> bool:
+    return any(review.column(place).custom in ADDRESSES for place in body.columns(operand))
+
+
+def _written(operand: ir.Operand) -> str:
+    return f'"{operand.value}"' if isinstance(operand, ir.Const) else name_of(operand)
+
+
+ORDERS: Mapping[str, Callable[[ir.Call, BodyFacts], Iterator[Diagnostic]]] = {
+    **dict.fromkeys(("replace", "split"), _in_text_builtin),
+    **dict.fromkeys(HAYSTACK, _in_text_test),
+    **dict.fromkeys(("cidr_contains", "ip_in_network"), _in_network_test),
+}
+LINT = Lint(
+    code="argument-order",
+    wrong='p(x) :- heat:resource(id=x, name=n), starts_with("web-", n).',
+    right='p(x) :- heat:resource(id=x, name=n), starts_with(n, "web-").',
+    find=find_argument_order,
+)

@@ -1,0 +1,66 @@
+"""A text that the builtin or aggregate which it is compared with never returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
+from datalog_gate.analysis.constants import quoted
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.base.diagnostics import Diagnostic, suggest_code
+
+CASES: Mapping[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
+
+
+def find_impossible_results(review: Review) -> Iterator[Diagnostic]:
+    for literal, body in review.literals:
+        match literal:
+            case ir.Call("lower" | "upper", _, (ir.Var() | ir.Const() as output,)):
+                yield from _case(literal, output, body)
+                yield from _two_cases(literal, output, body)
+            case ir.Compare("=" | "!="):
+                yield from _list(literal, body)
+
+
+def _case(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Iterator[Diagnostic]:
+    """Report a constant of the other case."""
+    given = body.stated(output, call.span)
+    for literal in body.around:
+        match literal:
+            case ir.Call("starts_with" | "ends_with" | "contains", (text, ir.Const() as part), _, span):
+                given += [(part, span)] if body.leader(text) == body.leader(output) else []
+    for constant, span in given:
+        if isinstance(constant.value, str) and (written := CASES[call.builtin](constant.value)) != constant.value:
+            message = f"{call.builtin} never returns {constant.value!r}"
+            yield warn("unknown-value", message, span, suggest_code(quoted(written)))
+
+
+def _two_cases(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Iterator[Diagnostic]:
+    """Report a text that would have to be both lower and upper case."""
+    for literal in body.around if call.builtin == "lower" else ():
+        match literal:
+            case ir.Call("upper", _, (ir.Var() as other,)) if body.leader(other) == body.leader(output):
+                message = "the results of lower and upper are equal only for text without letters"
+                yield warn("unknown-value", message, call.span, "use lower for both")
+
+
+def _list(compare: ir.Compare, body: BodyFacts) -> Iterator[Diagnostic]:
+    """Report a text that `list` never returns: its items are sorted and joined by commas without blanks."""
+    folds = [literal for literal in body.around if isinstance(literal, ir.Fold) and literal.function == "list"]
+    lists = {body.leader(fold.target) for fold in folds}
+    for term, other in ((compare.left, compare.right), (compare.right, compare.left)):
+        if lists and body.leader(term) in lists and isinstance(other, ir.Const) and isinstance(other.value, str):
+            meant = ",".join(sorted(part.strip() for part in other.value.split(",")))
+            if meant != other.value:
+                message = f"list never returns {quoted(other.value)}: it sorts its items and joins them with"
+                message = f"{message} commas without blanks"
+                yield warn("unknown-value", message, compare.span, suggest_code(quoted(meant)))
+
+
+LINT = Lint(
+    code="unknown-value",
+    wrong='p(x) :- heat:resource(id=x, name=n), lower(n, "Web").',
+    right='p(x) :- heat:resource(id=x, name=n), lower(n, "web").',
+    find=find_impossible_results,
+)

@@ -1,0 +1,145 @@
+"""A comparison of a range or a filter that misses wider ones.
+
+``min ?? 65535 <= 22`` is false of a rule without a lower bound, which opens every port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.values import Kind, Value, show
+from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
+
+Bounds = tuple[str, str]
+"""The columns of a relation that are the bounds of a range, such as `port_range_min` and `port_range_max`. Null means
+no bound."""
+Comparison = tuple[str, Value, Value, Span]
+"""A comparison of a bound: the operator, the constant, the default for a null bound (or None), and the place."""
+FILTERS = ("os:neutron:security_group.rules", "os:neutron:security_group_rule")
+OPEN = {"protocol": "any protocol", "remote_ip_prefix": "every address"}
+"""The meaning of a filter's column that is left out."""
+WORLD = ("0.0.0.0/0", "::/0")
+FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def find_narrow_ranges(review: Review) -> Iterator[Diagnostic]:
+    bounds: dict[RelationRef, list[Bounds]] = {
+        name: pairs for name, relation in review.relations.items() if (pairs := _bounds(relation))
+    }
+    for body in review.bodies if bounds else ():
+        for match in body.own if not body.negated else ():
+            if isinstance(match, ir.Match) and match.relation in bounds:
+                positions = review.relations[match.relation].positions
+                if relation_name(match.relation) in FILTERS:
+                    yield from _narrow_defaults(match, positions, body)
+                for low, high in bounds[match.relation]:
+                    yield from _range(match, (low, positions[low]), (high, positions[high]), body)
+
+
+def _bounds(relation: Relation) -> list[Bounds]:
+    pairs = [(name, name.replace("min", "max")) for name in relation.positions if "min" in name]
+    nullable = {column.name for column in relation.columns if Kind.NULL in column.kinds} if pairs else set()
+    return [pair for pair in pairs if nullable.issuperset(pair)]
+
+
+def _range(match: ir.Match, low: tuple[str, int], high: tuple[str, int], body: BodyFacts) -> Iterator[Diagnostic]:
+    """Check the comparisons of a range; each bound is a name and a position."""
+    ends = match.arguments[low[1]], match.arguments[high[1]]
+    lows, highs = (_comparisons(end, body) for end in ends)
+    yield from _excluding_defaults(low[0], lows, "<")
+    yield from _excluding_defaults(high[0], highs, ">")
+    yield from _reversed_range((low[0], lows), (high[0], highs), match)
+    at_least = {limit for sign, limit, _, _ in lows if sign == ">="}
+    at_most = {limit for sign, limit, _, _ in highs if sign == "<="}
+    exact = _equals(ends[0], match, body) & _equals(ends[1], match, body)
+    for value in sorted((at_least & at_most) | exact, key=show)[:1]:
+        message = f"this finds only the range {show(value)} to {show(value)}: a wider range passes"
+        written = f"{low[0]}=low, {high[0]}=high, low ?? 0 <= {show(value)}, high ?? 65535 >= {show(value)}"
+        yield warn("narrow-range", message, match.span, f"write {written}")
+
+
+def _equals(bound: ir.Pattern, match: ir.Match, body: BodyFacts) -> set[Value]:
+    """The numbers that the body requires a bound to be, whatever its default."""
+    given = body.constants(bound, match.span)
+    if isinstance(bound, ir.Var):
+        given = [constant for operand in body.defaults(bound) for constant in body.stated(operand, match.span)]
+    return {constant.value for constant, _ in given if isinstance(constant.value, int)}
+
+
+def _narrow_defaults(match: ir.Match, positions: Mapping[str, int], body: BodyFacts) -> Iterator[Diagnostic]:
+    """Report a default for a protocol or network that fails the comparison beside it."""
+    for column, what in OPEN.items():
+        given = match.arguments[positions[column]]
+        for literal in body.own if given else ():
+            match literal:
+                case ir.Call("??", (value, ir.Const(str() as default)), (ir.Var() as result,), span) if value == given:
+                    texts = (constant.value for constant, _ in body.stated(result, span))
+                    wanted = sorted({text for text in texts if isinstance(text, str)})
+                    if wanted and default not in wanted and not (column == "remote_ip_prefix" and default in WORLD):
+                        message = f"a rule without {column} allows {what}, but with this default, {default},"
+                        best = next((text for text in wanted if text in WORLD), wanted[0])
+                        yield warn("narrow-range", f"{message} it is not found", span, f'write `?? "{best}"`')
+
+
+def _comparisons(bound: ir.Pattern, body: BodyFacts) -> list[Comparison]:
+    if not isinstance(bound, ir.Var):
+        return []
+    defaults = body.defaults(bound)
+    result: list[Comparison] = []
+    for literal in body.own:
+        if isinstance(literal, ir.Compare) and literal.comparator in FLIPPED:
+            for side, other, sign in (
+                (literal.left, literal.right, literal.comparator),
+                (literal.right, literal.left, FLIPPED[literal.comparator]),
+            ):
+                if (operand := body.leader(side)) in defaults:
+                    limits = (constant.value for constant, _ in body.stated(other, literal.span))
+                    result += [(sign, limit, defaults[operand], literal.span) for limit in limits]
+    return result
+
+
+def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: str) -> Iterator[Diagnostic]:
+    """Report a default that excludes ranges without the bound. `sign` is the operator that finds wide ranges."""
+    for comparator, limit, default, span in comparisons:
+        if not comparator.startswith(sign) or not isinstance(limit, int) or not isinstance(default, int):
+            continue
+        holds = {"<": default < limit, "<=": default <= limit, ">": default > limit, ">=": default >= limit}
+        if not holds[comparator]:
+            message = f"a range without {column} has no bound, but with this default, {show(default)} {comparator}"
+            advice = f"write the widest default, ?? {0 if sign == '<' else 65535}"
+            yield warn("narrow-range", f"{message} {show(limit)} is false", span, advice)
+
+
+def _reversed_range(
+    low: tuple[str, Sequence[Comparison]], high: tuple[str, Sequence[Comparison]], match: ir.Match
+) -> Iterator[Diagnostic]:
+    """Report a range that would have to begin after its end: ``min > 600, max < 600``. ICMP is left out, since its two
+    columns are a type and a code."""
+    constants = [term.value for term in match.arguments if isinstance(term, ir.Const)]
+    if any(str(value).startswith(("icmp", "ipv6-icmp")) for value in constants):
+        return
+    for sign, least, default, span in low[1]:
+        for other, most, other_default, _ in high[1]:
+            if not (isinstance(least, int) and isinstance(most, int) and sign[0] == ">" and other[0] == "<"):
+                continue
+            start, end = least + (sign == ">"), most - (other == "<")
+            defaults = (
+                isinstance(default, int) and default >= start,
+                isinstance(other_default, int) and other_default <= end,
+            )
+            if end < start and not any(defaults):
+                message = f"this finds only a range whose {high[0]} is below its {low[0]}"
+                advice = f"write {low[0]} ?? 0 <= {show(least)}, {high[0]} ?? 65535 >= {show(most)}"
+                yield warn("narrow-range", message, span, advice)
+
+
+LINT = Lint(
+    code="narrow-range",
+    wrong="p(x) :- os:neutron:security_group_rule(_id=x, port_range_min=a), a ?? 65535 <= 22.",
+    right="p(x) :- os:neutron:security_group_rule(_id=x, port_range_min=a), a ?? 0 <= 22.",
+    find=find_narrow_ranges,
+)

@@ -1,0 +1,24 @@
+"""A policy that no test expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.base.diagnostics import Diagnostic
+
+
+def find_untested_policies(review: Review) -> Iterator[Diagnostic]:
+    for policy in review.policies:
+        if policy.id not in review.tested:
+            advice = f"add a case to the test.yaml beside it that expects {{policy: {policy.id}}}"
+            yield warn("no-test", f"no test expects {policy.id}", policy.span, advice)
+
+
+LINT = Lint(
+    code="no-test",
+    wrong='@deny("b", "{x}") p(x) :- heat:stack(id=x).',
+    right='@deny("a", "{x}") p(x) :- heat:stack(id=x).',
+    find=find_untested_policies,
+    loading=False,
+)

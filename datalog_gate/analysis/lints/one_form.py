@@ -1,0 +1,47 @@
+"""A policy that reads one of two ways to write the same.
+
+Rules of a security group stand in the group, or are resources of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.schema.declaration import RelationRef, relation_name
+
+INLINE, SEPARATE = "os:neutron:security_group.rules", "os:neutron:security_group_rule"
+"""Rules listed in a security group, and rules as resources of their own."""
+
+
+def find_single_forms(review: Review) -> Iterator[Diagnostic]:
+    everything = {relation_name(name) for rule in review.rules for name in rule.mentioned}.union(review.read)
+    if (INLINE in everything) == (SEPARATE in everything):
+        return
+    read_form, other = (INLINE, SEPARATE) if INLINE in everything else (SEPARATE, INLINE)
+    for policy in review.own_policies:
+        if read_form in map(relation_name, _below(policy.relation, review)):
+            message = f"{policy.id} reads {read_form}, but a template can also say the same with {other}"
+            bare = policy.relation.rpartition(":")[2]
+            yield warn("one-form", message, policy.span, f"add a second rule of {bare} that reads {other}")
+
+
+def _below(relation: RelationRef, review: Review) -> set[RelationRef]:
+    """All relations that a relation depends on."""
+    below: set[RelationRef] = set()
+    waiting = [relation]
+    while waiting:
+        read = {name for rule in review.by_relation.get(waiting.pop(), ()) for name in rule.mentioned}
+        waiting += read - below
+        below |= read
+    return below
+
+
+LINT = Lint(
+    code="one-form",
+    wrong="@deny p(x) :- os:neutron:security_group.rules(_id=x, remote_ip_prefix=null).",
+    right="@deny p(x) :- os:neutron:security_group.rules(_id=x, remote_ip_prefix=null). "
+    "p(x) :- os:neutron:security_group_rule(_id=x, remote_ip_prefix=null).",
+    find=find_single_forms,
+)

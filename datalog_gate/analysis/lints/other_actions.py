@@ -1,0 +1,87 @@
+"""A policy whose rules only hold on actions on which it is not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
+from datalog_gate.analysis.linting import Lint, Review
+from datalog_gate.analysis.policy import ACTIONS
+from datalog_gate.analysis.strata import settle
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.schema.declaration import RelationRef, is_old, relation_name
+
+ALL = frozenset[str](ACTIONS)
+COMPARING = frozenset({"update", "restore", "rollback", "delete"})
+"""The actions on an existing stack, which `old:` relations describe."""
+OF_CHANGES: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "heat:change": {
+        "create": COMPARING - {"delete"},
+        "update": COMPARING - {"delete"},
+        "replace": COMPARING - {"delete"},
+    },
+    "heat:disruption": {},
+}
+"""The actions on which relations of a change have rows, by constant, if not on all comparing ones."""
+
+
+def find_other_actions(review: Review) -> Iterator[Diagnostic]:
+    possible: dict[RelationRef, frozenset[str]] = dict.fromkeys(review.by_relation, frozenset())
+
+    def add_actions(rule: ir.CheckedRule) -> bool:
+        before = possible[rule.relation]
+        possible[rule.relation] |= _actions(review.body(rule), possible)
+        return possible[rule.relation] != before
+
+    settle(review.rules, add_actions)  # a least fixpoint: a relation that depends only on itself has no row
+    for policy in review.own_policies:
+        actions = possible.get(policy.relation, ALL)
+        if actions and not actions & policy.on:
+            judged = ", ".join(action for action in ACTIONS if action in policy.on)
+            needed = ", ".join(action for action in ACTIONS if action in actions)
+            message = f"{policy.id} is judged on {judged}, but its rules only hold on {needed}"
+            names = ", ".join(f'"{action}"' for action in ACTIONS if action in actions - {"rollback"})
+            suggestion = f"write on=[{names}]" if names else "no policy may gate rollback"
+            yield Diagnostic("never-fires", message, policy.span, suggestion)
+
+
+def _actions(body: BodyFacts, possible: Mapping[RelationRef, frozenset[str]]) -> frozenset[str]:
+    """The actions on which the body can hold."""
+    actions = ALL
+    for literal in body.own:
+        match literal:
+            case ir.Without((ir.Match("gate:request", (ir.Const(str() as excluded),)),)):
+                actions -= {excluded}
+            case ir.Match(relation) if relation in possible:
+                actions &= possible[relation]
+            case ir.Match(relation):
+                actions &= _actions_of_input(literal, body)
+    return actions
+
+
+def _actions_of_input(match: ir.Match, body: BodyFacts) -> frozenset[str]:
+    """The actions on which a relation that no rule derives has rows that the body wants."""
+    name = relation_name(match.relation)
+    if name == "gate:request":
+        action = match.arguments[0]
+        given = {str(constant.value) for constant, _ in body.stated(action, match.span)}
+        return (frozenset(given) or ALL) - {
+            str(side.value)
+            for other in body.own
+            if isinstance(other, ir.Compare) and other.comparator == "!=" and action in (other.left, other.right)
+            for side in (other.left, other.right)
+            if isinstance(side, ir.Const)
+        }
+    if name in OF_CHANGES:
+        changes = [str(constant.value) for constant, _ in body.stated(match.arguments[1], match.span)] or [""]
+        return frozenset[str]().union(*(OF_CHANGES[name].get(change, COMPARING) for change in changes))
+    return COMPARING if is_old(match.relation) else ALL
+
+
+LINT = Lint(
+    code="never-fires",
+    wrong='@deny("a", "{x}") p(x) :- os:nova:server(_id=x), gate:request("delete").',
+    right='@deny("a", "{x}", on=["delete"]) p(x) :- os:nova:server(_id=x), gate:request("delete").',
+    find=find_other_actions,
+)

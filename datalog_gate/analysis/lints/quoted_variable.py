@@ -1,0 +1,46 @@
+"""A text that is the name of a variable for a resource, in a column that holds resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.base.diagnostics import Advice, Diagnostic
+from datalog_gate.base.values import Kind
+from datalog_gate.language import ast
+from datalog_gate.language.walk import nodes
+from datalog_gate.schema.declaration import Column, Relation
+
+
+def find_quoted_variables(review: Review) -> Iterator[Diagnostic]:
+    for rule, module in review.written:
+        body = list(nodes(rule.body))
+        texts = {node.value for node in body if isinstance(node, ast.Constant)}
+        if not texts.isdisjoint([node.name for node in body if isinstance(node, ast.Variable)]):
+            atoms = (node for node in body if isinstance(node, ast.Atom))
+            yield from _find([pair for atom in atoms for pair in _terms(atom, module, review)])
+
+
+def _terms(atom: ast.Atom, module: str, review: Review) -> Iterator[tuple[Column, ast.Term]]:
+    if isinstance(relation := review.names.relation(atom, module), Relation):
+        columns = {column.name: column for column in relation.columns}
+        yield from zip(relation.columns, atom.arguments, strict=False)
+        yield from ((columns[named.column], named.term) for named in atom.named if named.column in columns)
+
+
+def _find(terms: list[tuple[Column, ast.Term]]) -> Iterator[Diagnostic]:
+    variables = [(column, term.name) for column, term in terms if isinstance(term, ast.Variable)]
+    resources = {name for column, name in variables if column.kinds == Kind.RESOURCE}
+    for column, term in terms:
+        if isinstance(term, ast.Constant) and term.value in resources and Kind.RESOURCE in column.kinds:
+            message = f'"{term.value}" is a string, but {term.value} is a variable for a resource'
+            words = f"write {term.value} without quotes, or give the variable another name"
+            yield warn("quoted-variable", message, term.span, Advice(words, str(term.value)))
+
+
+LINT = Lint(
+    code="quoted-variable",
+    wrong='p(x) :- os:nova:server(_id=x), not os:cinder:volume_attachment(instance_uuid="x").',
+    right="p(x) :- os:nova:server(_id=x), not os:cinder:volume_attachment(instance_uuid=x).",
+    find=find_quoted_variables,
+)

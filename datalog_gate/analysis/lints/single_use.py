@@ -1,0 +1,30 @@
+"""A variable that occurs once, in a named column or beside a variable of a similar name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from datalog_gate.analysis.linting import Lint, Review
+from datalog_gate.analysis.single_use import find_single_uses
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.records import replace
+from datalog_gate.language.walk import nodes
+
+
+def find_unused_variables(review: Review, every: bool = False) -> Iterator[Diagnostic]:
+    names = review.names
+    for rule, module in review.written:
+        for slip in find_single_uses(rule, list(nodes(rule.body)), partial(names.relation, module=module), every):
+            if module in names.congress:  # there a variable that occurs once is how to say "any"
+                yield from [replace(slip, severity="warning")] if slip.code == "forgotten-quotes" else []
+            elif slip.severity == "warning":
+                yield slip
+
+
+LINT = Lint(
+    code="used-once",
+    wrong="p(x) :- os:nova:server(_id=x, name=server_name).",
+    right="p(x) :- os:nova:server(_id=x, name=_server_name).",
+    find=find_unused_variables,
+)

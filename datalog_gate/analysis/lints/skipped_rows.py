@@ -1,0 +1,41 @@
+"""A count that leaves out rows, since its first term is null in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.constants import name_of
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.values import Kind
+
+
+def find_skipped_rows(review: Review) -> Iterator[Diagnostic]:
+    for literal, _ in review.literals:
+        if isinstance(literal, ir.Fold) and literal.function == "count":
+            yield from _find(literal, review)
+
+
+def _find(fold: ir.Fold, review: Review) -> Iterator[Diagnostic]:
+    first, *keys = fold.terms
+    if not keys or not isinstance(first, ir.Var) or not first.name:
+        return
+    for literal in fold.body:
+        if isinstance(literal, ir.Compare) and literal.null_test and first in (literal.left, literal.right):
+            return
+    places = [literal for literal in fold.body if isinstance(literal, ir.Match) and first in literal.arguments]
+    columns = [review.column((match, match.arguments.index(first))) for match in places]
+    if columns and all(Kind.NULL in column.kinds for column in columns):
+        written = ", ".join(name_of(term) for term in (*keys, first) if isinstance(term, ir.Var))
+        message = f"count leaves out the rows in which its first term, {first.name}, is null"
+        suggestion = f"write `count{{ {written} : ... }}`, or say `{first.name} != null`"
+        yield warn("set-aggregate", message, fold.span, suggestion)
+
+
+LINT = Lint(
+    code="set-aggregate",
+    wrong="p(n) :- n = count{ size, v : os:cinder:volume(_id=v, size=size) }.",
+    right="p(n) :- n = count{ v, size : os:cinder:volume(_id=v, size=size) }.",
+    find=find_skipped_rows,
+)

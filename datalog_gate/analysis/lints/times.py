@@ -1,0 +1,65 @@
+"""A text that the time never has, or is not compared with as one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
+from datalog_gate.analysis.constants import TESTS, quoted, read_day
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.base.diagnostics import Diagnostic
+
+START = re.compile(r"\d{1,4}|\d{4}-[\d-]*(T[\d:+.]*)?")
+PART = re.compile(r"[\dT:+.-]+")
+WRITTEN = "it is written like 2027-03-01T12:00:00+00:00"
+
+
+def find_times(review: Review) -> Iterator[Diagnostic]:
+    for literal, body in review.literals:
+        match literal:
+            case ir.Match("gate:now", (argument,)):
+                texts = [(text.value, at) for text, at in body.stated(argument, literal.span) if _is_text(text)]
+                for text, span in texts[:1]:
+                    message = f"the time is never {text!r}: {WRITTEN}"
+                    advice = 'compare it, time >= "2027-03-01", or use days_until'
+                    yield warn("unknown-value", message, span, advice)
+            case ir.Compare("<" | "<=" | ">" | ">=", left, right):
+                for operand, other in ((left, right), (right, left)):
+                    if is_time(operand, body):
+                        yield from _compared(other, body, literal)
+            case ir.Call(name, (text, part), ()) if name in TESTS and name != "matches" and is_time(text, body):
+                yield from _searched(part, body, literal)
+
+
+def is_time(operand: ir.Operand, body: BodyFacts) -> bool:
+    """Whether the operand is the time of the decision."""
+    return any(match.relation == "gate:now" for match, _ in body.places(operand))
+
+
+def _is_text(constant: ir.Const) -> bool:
+    return isinstance(constant.value, str)
+
+
+def _compared(other: ir.Operand, body: BodyFacts, compare: ir.Compare) -> Iterator[Diagnostic]:
+    for constant, span in body.stated(other, compare.span):
+        if isinstance(constant.value, str) and not read_day(constant.value):
+            message = f"{constant.value!r} is not a time: times are compared as text"
+            yield warn("unknown-value", message, span, 'write it like "2027-03-01"')
+
+
+def _searched(part: ir.Operand, body: BodyFacts, call: ir.Call) -> Iterator[Diagnostic]:
+    known = START if call.builtin == "starts_with" else PART
+    for constant, span in body.stated(part, call.span):
+        if isinstance(constant.value, str) and not known.fullmatch(constant.value):
+            message = f"the time never has {quoted(constant.value)}: {WRITTEN}"
+            yield warn("unknown-value", message, span, 'compare it, time >= "2027-03-01", or use unpack_date')
+
+
+LINT = Lint(
+    code="unknown-value",
+    wrong='p(x) :- heat:stack(id=x), gate:now(time), time > "2027-3-1".',
+    right='p(x) :- heat:stack(id=x), gate:now(time), time > "2027-03-01".',
+    find=find_times,
+)

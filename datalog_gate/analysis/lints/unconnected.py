@@ -1,0 +1,50 @@
+"""Relations of a body that share no variable: every row meets every row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.analysis.program import CheckedLiteral, Match, Nesting, Var, variables
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.schema.relations import ONE_ROW
+
+
+def find_unconnected(review: Review) -> Iterator[Diagnostic]:
+    for _, rules in review.ways:
+        for rule in rules:
+            yield from _find(rule.body, (), review)
+
+
+def _find(body: Sequence[CheckedLiteral], outer: Collection[Var], review: Review) -> Iterator[Diagnostic]:
+    groups: list[tuple[set[Var], list[Match]]] = []
+    for literal in body:
+        own = set(variables(literal)) - set(outer)
+        several = [literal] if isinstance(literal, Match) and own and not _has_one_row(literal, review) else []
+        touching = [group for group in groups if group[0] & own]
+        connected = [match for _, matches in touching for match in matches] + several
+        names = own.union(*(names for names, _ in touching))
+        groups = [group for group in groups if group not in touching] + [(names, connected)]
+        if isinstance(literal, Nesting):
+            around = {*outer, *(var for other in body if other is not literal for var in variables(other))}
+            yield from _find(literal.body, around, review)
+    apart = [group[1][0] for group in groups if group[1]]
+    for other in apart[1:]:
+        message = f"every row of {apart[0].relation} is combined with every row of {other.relation}"
+        yield warn("cartesian", message, other.span, "join the two by a variable, or split the rule")
+
+
+def _has_one_row(match: Match, review: Review) -> bool:
+    rules = review.by_relation.get(match.relation, ())
+    return match.relation in ONE_ROW or (
+        len(rules) == 1 and not any(isinstance(literal, Match) for literal in rules[0].body)
+    )
+
+
+LINT = Lint(
+    code="cartesian",
+    wrong="p(x) :- os:neutron:port(_id=x), os:nova:server(name=n), n != null.",
+    right="p(x) :- os:neutron:port(_id=x), os:nova:server.networks(port=x).",
+    find=find_unconnected,
+    loading=False,
+)
