@@ -33,6 +33,7 @@ OWN = {f"r{at}": {"T0": "T1"} for at in range(5000)}
 DEFAULTS = json.dumps({"parameter_defaults": {f"p{at}": "x" for at in range(10_000)}})
 GROWING = json.dumps({"parameter_defaults": {"p": "x" * 1000}, "parameter_merge_strategies": {"default": "merge"}})
 
+ALLOWED = [{"allowed_values": [str(at) for at in range(20_000)]}]
 WORDS = {f"k{at:04}": "x" for at in range(1000)}
 LATE = {"get_attr": ["s", "addresses"]}
 CALLS = {
@@ -66,6 +67,9 @@ READ = {
     ),
     "a file named often": body({"r": VALUE}, {}, environment_files=["e.yaml"] * 3),
     "a hook named often": body(VALUES, {"resources": {"*": {"hooks": ["pre-create"] * 30_000}}}),
+    "many allowed values": body({"r": VALUE}, {}) | {
+        "template": NESTED | {"parameters": {"q": {"type": "string", "constraints": ALLOWED}}}
+    },
     "a query in each resource": body({f"r{at}": resource("OS::Heat::Value", value=QUERY) for at in range(9)}, {}),
 }  # fmt: skip
 REFUSED = {

@@ -14,6 +14,8 @@ Severity = Literal["error", "warning", "note"]
 WIDTH = 100
 """The number of characters of a line that an excerpt shows."""
 MOST_SUGGESTIONS = 50
+_LONGEST_NAME = 100
+"""The maximum length of a name that others are compared with."""
 """The maximum number of searches for a similar name: each compares all names."""
 SENT = "<template>"
 """The file of a template that was sent in a request."""
@@ -221,6 +223,8 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 def closest(word: str, candidates: Iterable[str]) -> str | None:
     """The candidate that `word` was probably meant to be, or None if none is similar."""
+    if len(word) > _LONGEST_NAME:
+        return None
     from difflib import get_close_matches  # slow to import, and needed only for mistakes
 
     known = sorted(set(candidates))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from math import ceil, floor, isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from datalog_gate.base.diagnostics import Span, closest, suggest_name
 from datalog_gate.base.expression import Expression
@@ -26,13 +26,16 @@ from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import read_integer, size_of, steps_of
 
+MAX_CANDIDATES = 1000
+"""The maximum number of names of which the one that was meant is looked for."""
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")
 WRITTEN = Kind.BOOLEAN | Kind.NUMBER | Kind.STRING
 """The kinds of a value written for a parameter: it is present, and not a resource of the stack."""
 CFN_TYPES = dict(zip(("String", "Number", "CommaDelimitedList", "Json", "Boolean"), TYPES, strict=True))
-_PER_PARAMETER, _PER_LETTER = 20, 3
-"""The steps of reading a parameter, and a character of its pattern; one of a text that holds JSON takes one."""
+_PER_PARAMETER, _PER_LETTER, _PER_ALLOWED = 20, 3, 1
+"""The steps of reading a parameter, a character of its pattern, and an allowed value for each constraint; a character
+of a text that holds JSON takes one."""
 _TRUE, _FALSE = {"1", "t", "true", "on", "y", "yes"}, {"0", "f", "false", "off", "n", "no"}
 _CFN_CONSTRAINTS = {
     "AllowedValues": ("allowed_values", None),
@@ -98,12 +101,13 @@ def steps_of_section(section: Mapping[str, Data], given: Mapping[str, Given]) ->
         if not isinstance(definition, dict):
             continue
         constraints = definition.get("constraints", [{"allowed_pattern": definition.get("AllowedPattern")}])
-        patterns = [
-            entry.get("allowed_pattern")
-            for entry in (constraints if isinstance(constraints, list) else ())
-            if isinstance(entry, dict)
-        ]
+        entries = [entry for entry in constraints if isinstance(entry, dict)] if isinstance(constraints, list) else []
+        patterns = [entry.get("allowed_pattern") for entry in entries]
         steps += _PER_LETTER * _letters(patterns)
+        lists = [
+            entry.get("allowed_values") for entry in (*entries, {"allowed_values": definition.get("AllowedValues")})
+        ]
+        steps += _PER_ALLOWED * len(lists) * sum(len(values) for values in lists if isinstance(values, list))
         if str(definition.get("type", definition.get("Type"))).lower() == "json":
             default = definition.get("default", definition.get("Default"))
             steps += _letters([default, given[name].value if name in given else None])
@@ -127,7 +131,8 @@ def read_parameters(
     """The parameters in the order of the section. `no_value` creates the unknown for one without a value. Its integer
     part is within its `limits`, if any."""
     for at, name in enumerate(sorted(given.keys() - section.keys())):
-        near = closest(name, section) if at < 10 else None  # after many bad names the search is not worthwhile
+        # after many bad names the search is not worthwhile
+        near = closest(name, section) if at < 10 and len(section) <= MAX_CANDIDATES else None
         report(
             "bad-parameter",
             f"there is no parameter `{name}`",
@@ -256,8 +261,7 @@ def _domain(kind: str, constraints: Limits) -> tuple[Value, ...]:
     if kind not in SCALARS or not (allowed or kind == "boolean"):
         return ()
     values: dict[Value, None] = {}
-    candidates = allowed[0] if allowed else [False, True]
-    for candidate in candidates if isinstance(candidates, list) else []:
+    for candidate in allowed[0].written if allowed else [False, True]:
         try:
             value = convert(kind, candidate)
             for constraint, limit in constraints:
@@ -373,10 +377,10 @@ class _RefusedError(ValueError):
     """A constraint refuses a value; the message may be shown."""
 
 
-Limits = list[tuple[str, Data]]
+Limits = list[tuple[str, Any]]
 
 
-def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) -> Iterator[tuple[str, Data]]:
+def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) -> Iterator[tuple[str, Any]]:
     """The constraints with their limits, numbers parsed. Raises _RefusedError for one that the type can't have."""
     if dialect.hot:
         given = definition.get("constraints")
@@ -397,12 +401,26 @@ def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) ->
         if name is None or kind not in _CONSTRAINTS[name]:
             raise _RefusedError(f"a {kind} can't have the constraint `{name or next(iter(entry), '')}`")
         try:
-            yield name, _limit(name, entry[name])
+            yield name, _limit(name, entry[name], kind)
         except (ValueError, TypeError, ArithmeticError, AttributeError, re.error):
             raise _RefusedError(f"the constraint `{name}` has the wrong form") from None
 
 
-def _limit(name: str, limit: Data) -> Data:
+class _Allowed(NamedTuple):
+    """The allowed values as written and, for a type without items, converted; or why one can't be converted."""
+
+    written: list[Data]
+    converted: frozenset[Data] | Exception
+
+
+def _allowed(values: list[Data], kind: str) -> _Allowed:
+    try:
+        return _Allowed(values, frozenset([convert(kind, value) for value in values] if kind in SCALARS else ()))
+    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        return _Allowed(values, error)
+
+
+def _limit(name: str, limit: Data, kind: str) -> Any:
     if name in _BOUNDS:
         if not isinstance(limit, dict) or limit.keys() - set(_BOUNDS[name]):
             raise ValueError
@@ -414,8 +432,10 @@ def _limit(name: str, limit: Data) -> Data:
         if name == "modulo" and (low % 1 or high % 1 or not 0 <= high / low < 1):  # type: ignore[operator]
             raise ValueError
         return low, high
-    if name == "allowed_values" and not isinstance(limit, list):
-        raise ValueError
+    if name == "allowed_values":
+        if not isinstance(limit, list):
+            raise ValueError
+        return _allowed(limit, kind)
     if name == "allowed_pattern":
         re.compile(limit)  # type: ignore[call-overload]
     return limit
@@ -438,11 +458,13 @@ def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
                 raise _RefusedError(f"it is not a multiple of {step} plus {offset}")
         case "allowed_values":
             if isinstance(value, list):
-                allowed = {item for item in limit if not isinstance(item, dict | list)}.issuperset(value)
+                allowed = {item for item in limit.written if not isinstance(item, dict | list)}.issuperset(value)
+            elif isinstance(limit.converted, Exception):
+                raise limit.converted
             else:
-                allowed = convert(kind, value) in [convert(kind, item) for item in limit]
+                allowed = convert(kind, value) in limit.converted
             if not allowed:
-                raise _RefusedError(f"it is not one of {', '.join(map(str, limit))[:200]}")
+                raise _RefusedError(f"it is not one of {', '.join(map(str, limit.written))[:200]}")
         case "allowed_pattern":
             if not isinstance(value, str):
                 raise _RefusedError("it is not a string")

@@ -12,7 +12,7 @@ from typing import Never
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.unknown import LOGIC, call
 from datalog_gate.base.values import ResourceId, Unknown, bases
-from datalog_gate.stack.model import Data, Locate, Path, Resource, Resources, Stack, Template
+from datalog_gate.stack.model import GROUPS, Data, Locate, Path, Resource, Resources, Stack, Template
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, size_of, steps_of
 from datalog_gate.template.environment import Environment, Registry
@@ -402,8 +402,7 @@ class Scope:
         self.touched = touched
         if resource is None or not keys:
             raise Undecided
-        if resource.nested:
-            self.tree.spend(_PER_MEMBER * len(resource.nested.resources) + len(resource.nested.outputs))
+        self.tree.spend(self._steps_of_attribute(resource))
         whole = keys[:1] if self.dialect.date == "2013-05-23" else keys  # there the path selects from the whole value
         value = self.tree.assumed.within(attribute(resource, whole, self.tree.type_of))
         try:
@@ -412,6 +411,15 @@ class Scope:
             value = None
         self.touched += hides(resource, keys)
         return value
+
+    def _steps_of_attribute(self, resource: Resource) -> int:
+        """The steps of reading an attribute of a resource: of all members, if it is a group."""
+        if resource.nested is None:
+            kind = self.tree.type_of(resource.type)
+            return steps_of(dict(resource.properties)) if kind and kind.moved else 0
+        members = resource.nested.resources
+        steps = _PER_MEMBER * len(members) + len(resource.nested.outputs)
+        return steps + sum(map(self._steps_of_attribute, members)) if resource.type in GROUPS else steps
 
     def _names_resource(self, name: Data, path: Path, why: str) -> bool:
         """Whether the name is that of a possible resource, which is recorded as required."""

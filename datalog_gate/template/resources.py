@@ -5,7 +5,7 @@ A definition is in a template, or is created by a group for its members.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
@@ -23,8 +23,9 @@ from datalog_gate.template.parameters import Given, declared_types, pseudo_param
 from datalog_gate.template.resolver import OMITTED, SCALARS, Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
 
-_PER_RESOURCE, _PER_STACK, _PER_PROPERTY, _PER_NAME = 10, 50, 10, 4
-"""The steps of reading a resource, a nested stack, a property that is passed to one, and a name in `depends_on`."""
+_PER_RESOURCE, _PER_STACK, _PER_PROPERTY, _PER_PART, _PER_NAME = 10, 100, 10, 8, 4
+"""The steps of reading a resource, a nested stack, a property that is passed to one, a property of unknown ones, and a
+name in `depends_on`."""
 MAX_NESTING = 5
 MAX_CIRCLES = 20
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy", "external_id"})
@@ -172,6 +173,7 @@ def _resource(
     """The resource for a definition, with its nested stack."""
     tree = scope.tree
     own = ResourceId(f"{inside.id}/{member.name}")
+    tree.spend(len(own.path) // 16)
     resolved = Resolved(member.type)
     try:
         resolved = inside.registry.resolve(member.type, member.name, tree.knows_type, tree.spend)
@@ -185,6 +187,7 @@ def _resource(
     properties = member.properties
     if isinstance(properties, Unknown):
         names = _property_names(tree, kind, resolved.file or inside.base)
+        tree.spend(_PER_PART * len(names or ()))
         unsure = properties if names is None else None
         properties = {name: _part(properties, name) for name in names or ()}
     if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
@@ -236,7 +239,7 @@ def _resource(
     )
 
 
-def _property_names(tree: Tree, kind: str, base: str) -> Iterable[str] | None:
+def _property_names(tree: Tree, kind: str, base: str) -> Collection[str] | None:
     """The names of the properties of the resource type; None if unknown."""
     if known := tree.type_of(kind):
         return [schema.name for schema in known.properties]

@@ -22,9 +22,12 @@ from datalog_gate.template.dialect import CFN_VERSIONS, Dialect
 from datalog_gate.template.document import MAX_STEPS, TOO_MUCH, Document, Documents
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks
+from datalog_gate.template.parameters import MAX_CANDIDATES
 
 MAX_RESOURCES = 10_000
 MAX_PROBLEMS = 100
+MAX_COVERED = 10_000_000
+"""The maximum number of characters of a message, times the hidden texts that are looked for in it."""
 
 
 @dataclass(slots=True)
@@ -134,7 +137,8 @@ class Tree:
 
     def near(self, word: Data, candidates: Iterable[str]) -> str | None:
         """A suggestion for a name that is not a candidate. Only made for the first problems, since it takes time."""
-        nearest = closest(word, candidates) if isinstance(word, str) and len(self.problems) < 10 else None
+        few = len(self.problems) < 10 and len(known := list(candidates)) <= MAX_CANDIDATES
+        nearest = closest(word, known) if isinstance(word, str) and few else None
         return nearest and suggest_name(nearest, "`")
 
     def hide(self, value: Data, home: str, written: Expression | None = None) -> None:
@@ -145,17 +149,20 @@ class Tree:
                 self.secrets.setdefault(str(leaf), written or Expression("hidden", len(self.secrets), home))
 
     def covered(self, message: str) -> str:
-        """The message with hidden texts masked where they are whole words."""
+        """The message with hidden texts masked where they are whole words; a mask if there is too much to look for."""
+        if len(message) * len(self.secrets) > MAX_COVERED:
+            return MASK
         return masked(message, self.secrets, words=True)
 
     def redact(self) -> None:
         """Remove hidden values from the texts for excerpts, up to the end of their lines."""
-        for span in self.veiled:
-            if span and span.file in self.sources:
-                rows = self.sources[span.file].splitlines()
-                first, last = span.line - 1, span.end_line - (span.end_column == 1)
-                rows[first:last] = [rows[first][: span.column - 1] + MASK, *[MASK] * (last - first - 1)]
-                self.sources[span.file] = "\n".join(rows)
+        spans = {span for span in self.veiled if span and span.file in self.sources}
+        rows = {file: self.sources[file].splitlines() for file in {span.file for span in spans}}
+        for span in sorted(spans, key=lambda span: (span.line, span.column), reverse=True):
+            text = rows[span.file]
+            first, last = span.line - 1, span.end_line - (span.end_column == 1)
+            text[first:last] = [text[first][: span.column - 1] + MASK, *[MASK] * (last - first - 1)]
+        self.sources |= {file: "\n".join(text) for file, text in rows.items()}
 
     def count(self, resources: int, locate: Locate) -> None:
         """Count resources. Errors: InputError if there are too many."""
