@@ -80,6 +80,13 @@ def test_each_lint_is_reported_with_its_place(what: str, tmp_path: Path) -> None
     assert _lints(tmp_path) == expected
 
 
+def test_two_defaults_of_another_kind_are_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "m.dl"
+    path.write_text(POLICY + "p(x) :- heat:stack(id=x, name=n), v = n ?? 1, v = n ?? 2.\n")
+    warnings = [(warning.severity, warning.message) for warning in api.load_rules(path).warnings]
+    assert warnings == [("warning", f"the default {number} is number, but n is string") for number in (1, 2)]
+
+
 def test_lints_are_the_result_of_the_command_and_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "m.dl"
     path.write_text('@deny("b", "{x}")\np(x) :- heat:stack(id=x).\n')

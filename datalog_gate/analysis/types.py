@@ -6,7 +6,6 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import name_of
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import binds
@@ -259,21 +258,18 @@ class Inference:
                     alike = self._alike(literal.terms[0], (), inner) if wanted == ORDERED else wanted
                     self._need_one(literal.terms[0], alike, inner, _takes(literal.function), literal.span)
 
-    def _judge_default(self, call: ir.Call, body: Sequence[ir.CheckedLiteral], kinds: Kinds) -> None:
+    def _judge_default(self, call: ir.Call, body: Iterable[ir.CheckedLiteral], kinds: Kinds) -> None:
         """Report a default of another kind than the value, as in ``size ?? "0" > 5``, if the result is not merely
         shown."""
-        (value, default), result = call.inputs, call.outputs[0] or ir.NULL
+        (value, default), result = call.inputs, call.outputs[0]
         of_value, of_default = (self._kind(term, kinds) & NOT_NULL for term in (value, default))
-        if not isinstance(default, ir.Const) or (default != ir.NULL and (of_value & of_default or not of_value)):
-            return
-        facts = BodyFacts(body)
-        using = [
-            literal
-            for literal in body
-            if not (isinstance(literal, ir.Compare) and literal.equates_variables)
-            and not (isinstance(literal, ir.Call) and (literal.builtin, literal.inputs) == ("??", call.inputs))
-            and facts.leader(result) in map(facts.leader, variables(literal))
-        ]
+        names = {result}
+        for literal in body:
+            match literal:
+                case ir.Compare("=", ir.Var() as left, ir.Var() as right) if result in (left, right):
+                    names |= {left, right}
+        using = [literal for literal in body if literal is not call and not names.isdisjoint(variables(literal))]
+        using = [literal for literal in using if not names.issuperset(variables(literal)) or not _joins(literal)]
         if any(isinstance(literal, ir.Call) and literal.builtin in KIND_TESTS for literal in using):
             return
         ordered = any(isinstance(literal, ir.Call) or _orders(literal) for literal in using)
@@ -282,7 +278,7 @@ class Inference:
             message = "a default of null changes nothing"
             advice = "write a default for which the rule matches, or leave it out"
             self.diagnostics.append(Diagnostic("nullable", message, call.span, advice, "warning"))
-        elif of_default and using:
+        elif isinstance(default, ir.Const) and of_default and of_value and not of_value & of_default and using:
             message = f"the default {name_of(default)} is {of_default.describe()}, but {name_of(value)} is"
             message = f"{message} {of_value.describe()}"
             advice = _advice("", of_value, of_default, default)
@@ -433,6 +429,11 @@ def _flows(literal: ir.CheckedLiteral) -> bool:
 
 def _has_constant(compare: ir.Compare) -> bool:
     return isinstance(compare.left, ir.Const) or isinstance(compare.right, ir.Const)
+
+
+def _joins(literal: ir.CheckedLiteral) -> bool:
+    """Whether it is an equation of two variables."""
+    return isinstance(literal, ir.Compare) and literal.comparator == "=" and not _has_constant(literal)
 
 
 def _orders(literal: ir.CheckedLiteral) -> bool:
