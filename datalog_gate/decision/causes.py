@@ -137,11 +137,13 @@ def _say_unread(gravest: Violation, violations: Sequence[Violation]) -> Violatio
     because = tuple(dict.fromkeys(unknown for violation in violations for unknown in violation.because))
     source = content(*dict.fromkeys(name for unknown in because for name in unknown.source.templates))
     names = source.text.removeprefix("what ").rpartition(" ")[0]
-    what, they = f"the template at {names} was", "it holds"
+    at_url = "://" in source.templates[0]
+    at = "at" if at_url else "of"
+    what, they = f"the template {at} {names} was", "it holds"
     if source.templates[1:]:
-        what, they = f"the templates at {names} were", "they hold"
+        what, they = f"the templates {at} {names} were", "they hold"
     policies = format_count(len(gravest.policies), "policy depends", "policies depend")
-    hint = "save it beside this template and name it by its path" if "://" in source.templates[0] else ""
+    hint = "save it beside this template and name it by its path" if at_url else ""
     message = f"{what} not read: {policies} on what {they}"
     return replace(gravest, message=message, hint=hint, because=because, depends="")
 

@@ -57,7 +57,9 @@ def _called(difference: Difference) -> bool:
 
 
 def _only_bad_functions(ours: object) -> bool:
-    return isinstance(ours, list) and all(isinstance(mine, str) and mine.startswith("bad-function: ") for mine in ours)
+    return isinstance(ours, list) and all(
+        isinstance(mine, str) and mine.startswith(("bad-function: ", "newer-version: ")) for mine in ours
+    )
 
 
 _OF_ARGUMENT = r"Property error: Properties\.\w+: '\w+' object has no attribute '\w+'$"
