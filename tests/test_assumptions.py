@@ -28,7 +28,7 @@ conditions:
 resources:
   net: {type: OS::Neutron::Net, condition: prod}
   lan: {type: OS::Neutron::Net, properties: {name: {str_replace: {template: lan-AZ, params: {AZ: {get_param: az}}}}}}
-  port: {type: OS::Neutron::Port, properties: {name: {get_attr: [lan, mtu]}}}
+  port: {type: OS::Neutron::Port, properties: {network: n, name: {get_attr: [lan, mtu]}}}
   group:
     type: OS::Heat::ResourceGroup
     properties:

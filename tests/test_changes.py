@@ -297,7 +297,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-CHECK = ["check", "web.json", "--rules", "m.dl", "--against", "old.json"]
+CHECK = ["check", "web.json", "--rules", "m.dl", "--against", "old.json", "--ignore", "bad-text,wrong-kind"]
 COMPACT = """\
 web.json:1:145: preexisting[open] a is open at 0
 web.json:1:372: deny[open] b is open at 0

@@ -28,6 +28,7 @@ from tests.pages import DOCS, assert_written
 HEAD = "heat_template_version: 2018-08-31\n"
 GOOD = HEAD + "resources:\n  net:\n    type: OS::Neutron::Net\n"
 NAMED = GOOD + "    properties:\n      name: "
+SUBNET = GOOD.replace("Net\n", "Subnet\n") + "    properties: {network: n, "
 SCALING = (
     GOOD
     + """\
@@ -40,12 +41,31 @@ POLICY = '@deny("a", "{x}")\np(x) :- '
 TEST = "cases:\n  - {name: one, stack: s, expect: {violations: [{policy: a}]}}\n"
 WAIVER = "waivers:\n  - {id: W-1, policy: a, key: {x: web}, owner: net, reason: known, expires: 2028-01-01}\n"
 OK = POLICY + "heat:stack(id=x).\n"
+SERVERS = POLICY + "os:nova:server(_id=x).\n"
 NETS = POLICY + "os:neutron:net(_id=x).\n"
 LATER = OK.replace('"{x}"', '"{x}", enforce_from="2207-03-01"')
 RULES, SUITE, FACTS = "rules", "suite", "facts template.yaml --relation heat:hook"
+REFUSED = "check template.yaml --rules m.dl --quiet"
 Files = Mapping[str, str | bytes]
 LINTS = list_lints()
 
+REFUSALS = {
+    "unknown-type": (GOOD.replace("Net\n", "Nett\n"), GOOD),
+    "unknown-property": (NAMED.replace("name", "nmae") + "a\n", NAMED + "a\n"),
+    "missing-property": (GOOD.replace("Net\n", "Port\n"), GOOD),
+    "wrong-kind": (NAMED + "[a]\n", NAMED + "a\n"),
+    "not-allowed": (SUBNET + "ip_version: 5}\n", SUBNET + "ip_version: 6}\n"),
+    "out-of-range": (SUBNET + "prefixlen: -1}\n", SUBNET + "prefixlen: 24}\n"),
+    "bad-length": (SUBNET.replace("Subnet", "NetworkGateway") + "devices: []}\n", GOOD),
+    "bad-text": (SUBNET + "cidr: 10.0.0.0/33}\n", SUBNET + "cidr: 10.0.0.0/24}\n"),
+    "unknown-attribute": tuple(
+        GOOD + f"outputs:\n  status:\n    value: {{get_attr: [net, {name}]}}\n" for name in ("statu", "status")
+    ),
+    "duplicate-name": tuple(
+        GOOD + f"parameters:\n  {name}:\n    type: string\n    default: a\n" for name in ("net", "name")
+    ),
+}
+"""A template that Heat refuses, and one that it accepts."""
 CASES: dict[str, tuple[str, str | Files, str | Files]] = {
     "syntax": (RULES, "p(1) q(2).", "p(1). q(2)."),
     "bad-number": (RULES, "p(" + "1" * 5000 + ").", "p(1)."),
@@ -237,6 +257,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         FACTS + " --catalogue acme.json",
         {"template.yaml": GOOD, "acme.json": "[]"},
         {"template.yaml": GOOD, "acme.json": '{"A::B": {"relation": "acme:b", "properties": {}, "attributes": {}}}'}),
+    **{
+        code: (REFUSED, {"template.yaml": bad, "m.dl": SERVERS}, {"template.yaml": good, "m.dl": SERVERS})
+        for code, (bad, good) in REFUSALS.items()
+    },
 }  # fmt: skip
 """What is done with files, `RULES`, `SUITE` or a command; the files that fail; those that pass. A text is rules.dl."""
 

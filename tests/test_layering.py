@@ -15,7 +15,7 @@ PACKAGE = ROOT / "datalog_gate"
 LAYERS = (
     ("base",),
     ("language", "schema"),
-    ("stack", "template", "facts", "analysis"),
+    ("stack", "template", "facts", "validation", "analysis"),
     ("engine",),
     ("decision", "explain"),
     ("files", "pages", "plugins", "store", "services", "rack_affinity", "inventory", "policytest", "scan"),
@@ -26,6 +26,7 @@ LAYERS = (
 MAY_ALSO = {
     "template": {"stack"},
     "facts": {"stack"},
+    "validation": {"stack", "template"},
     "explain": {"decision"},
     "services": {"plugins", "store"},
     "rack_affinity": {"plugins", "services"},

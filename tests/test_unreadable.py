@@ -13,7 +13,7 @@ from tests.commands import run
 from tests.fuzz_commands import without_overrides
 
 RULES = '@deny("p", "{s}")\np(s) :- os:nova:server(_id=s).\n'
-STACK = "heat_template_version: 2018-08-31\nresources: {web: {type: OS::Nova::Server}}\n"
+STACK = "heat_template_version: 2018-08-31\nresources: {web: {type: OS::Nova::Server, properties: {flavor: f}}}\n"
 LONG = "x" * 300
 NAME = "File name too long"
 

@@ -81,7 +81,8 @@ CODES: dict[str, str] = {
     "nullable": "Ordering, arithmetic or a builtin on a value that may be null.",
     "unguarded": "Ordering, arithmetic or a builtin on a value that may be of the wrong kind.",
     "unstratified": "A relation that depends on its own negation or aggregate.",
-    "bad-pattern": "A regular expression that RE2 does not accept, or that can't be run here.",
+    "bad-pattern": "A regular expression that RE2 does not accept, or that can't be run here; in a template a text "
+    "that does not match the pattern of its property.",
     "value-growth": "A computed value that flows into its own recursion.",
     "too-complex": "A rule with too many alternatives or conditions.",
     "forgotten-quotes": "A variable that was probably meant as a string.",
@@ -112,6 +113,17 @@ CODES: dict[str, str] = {
     "constant-aggregate": "An aggregate over constants alone.",
     "no-message": "A policy without a message.",
     "no-test": "A policy that no test expects.",
+    # what Heat would refuse
+    "unknown-type": "A resource type that Heat does not have, or that only a plugin may have.",
+    "unknown-property": "A property that the resource type does not have.",
+    "missing-property": "A property that the resource type needs.",
+    "wrong-kind": "A value that Heat can't convert to the property's kind.",
+    "not-allowed": "A value that is not one of those that Heat allows.",
+    "out-of-range": "A number beyond the property's range.",
+    "bad-length": "A text, list or map that is too short or too long.",
+    "bad-text": "A text that is no address, name or time as the property needs it.",
+    "unknown-attribute": "An attribute that the resource does not have.",
+    "duplicate-name": "A parameter and a resource with one name.",
     # input
     "unreadable": "A file that can't be read.",
     "outside-root": "A file outside the folder that may be read.",
@@ -140,6 +152,23 @@ CODES: dict[str, str] = {
     "bad-configuration": "A configuration of a project that is not in the format.",
     "bad-waiver": "A waiver that is not in the format, or does not match the rules.",
 }
+
+
+REFUSALS = (
+    "unknown-type",
+    "unknown-property",
+    "missing-property",
+    "wrong-kind",
+    "not-allowed",
+    "out-of-range",
+    "bad-length",
+    "bad-pattern",
+    "bad-text",
+    "unknown-attribute",
+    "duplicate-name",
+    "newer-version",
+)
+"""The codes of what Heat's own validation would refuse, which `--select` and `--ignore` take."""
 
 
 class Code(NamedTuple):

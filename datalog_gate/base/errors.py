@@ -37,7 +37,11 @@ class RulesError(DiagnosticsError):
 
 
 class InputError(DiagnosticsError):
-    """A template, environment, facts or test file that can't be read: exit code 3."""
+    """A template, environment, facts or test file that can't be read: exit code 3.
+
+    `stack` is what was read of a template all the same, or None."""
+
+    stack: object = None
 
     @classmethod
     def of(cls, message: str, code: str = "unreadable", suggestion: str | None = None) -> InputError:

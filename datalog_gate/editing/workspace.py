@@ -30,12 +30,13 @@ from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
 from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
-from datalog_gate.files.tolerated_findings import find_modes, tolerate
+from datalog_gate.files.tolerated_findings import find_modes, leave_out, tolerate
 from datalog_gate.policytest.suite import Suite, find_tops, suite_of
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
+from datalog_gate.validation.refusals import find_further_refusals, find_refusals
 
 Problems = dict[str, tuple[TextProblem, ...]]
 """The problems by file. Checked files without problems have an empty entry."""
@@ -205,7 +206,9 @@ class Workspace:
             stack = self.read(path)
             decision, warnings = self._decide(path, stack)
         except InputError as error:
-            return self._problems(error.diagnostics, error.sources, path)
+            further = find_further_refusals(error, self.project().catalogue) if error.stack else ()
+            shown = self._leave_out(further) if further else ()
+            return self._problems((*error.diagnostics, *shown), error.sources, path)
         except GateError as error:
             where = TextRange(str(path), 0, 0)
             message = f"this template can't be judged: {str(error).splitlines()[0]}"
@@ -215,9 +218,15 @@ class Workspace:
         problems: dict[str, list[TextProblem]] = {str(path): []}
         for problem in self._findings(path, decision, findings):
             problems.setdefault(problem.range.file, []).append(problem)
-        for file, own in self._problems(warnings, decision.sources, path).items():
+        refusals = self._leave_out(find_refusals(stack, self.project().catalogue))
+        for file, own in self._problems((*refusals, *warnings), decision.sources, path).items():
             problems.setdefault(file, []).extend(own)
         return {file: tuple(sorted(own, key=_order)) for file, own in problems.items()}
+
+    def _leave_out(self, refusals: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+        """The refusals without those that the project leaves out."""
+        project = self.project()
+        return leave_out(refusals, project.value("select"), project.value("ignore"))
 
     def _decide(self, path: Path, stack: Stack) -> tuple[ExplainedDecision, Sequence[Diagnostic]]:
         """Judge a stack as `check` does, and warn about unused ignores. Errors: GateError."""

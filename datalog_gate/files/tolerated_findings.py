@@ -5,13 +5,13 @@ They are tolerated by comments in templates, by a baseline, or because their pol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.diagnostics import REFUSALS, Diagnostic, did_you_mean
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
@@ -47,20 +47,31 @@ def tolerate(
     return Tolerated(tolerant, keys, ignores, used)
 
 
+def find_codes(patterns: Sequence[str]) -> set[str]:
+    """The codes of refusals that match a pattern."""
+    return {code for code in REFUSALS for pattern in patterns if fnmatchcase(code, pattern)}
+
+
+def leave_out(found: Iterable[Diagnostic], select: Sequence[str], ignore: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """The refusals without those whose codes `--select` and `--ignore` leave out."""
+    left = (find_codes(select) if select else set(REFUSALS)) - find_codes(ignore)
+    return tuple(problem for problem in found if problem.code in left)
+
+
 def find_modes(policies: Sequence[Policy], select: Sequence[str], ignore: Sequence[str]) -> dict[str, str]:
-    """The policies that `--select` and `--ignore` switch off. Errors: UsageError for an unknown policy, and if none is
-    left."""
+    """The policies that `--select` and `--ignore` switch off. Codes of refusals name none. Errors: UsageError for an
+    unknown policy, and if none is left."""
     names = [policy.id for policy in policies]
     chosen: dict[str, set[str]] = {}
     for option, patterns in (("select", select), ("ignore", ignore)):
         chosen[option] = set()
         for pattern in patterns:
             matched = {policy for policy in names if fnmatchcase(policy, pattern)}
-            if not matched:
-                advice = did_you_mean(pattern, names)
+            if not matched and not find_codes([pattern]):
+                advice = did_you_mean(pattern, (*names, *REFUSALS))
                 raise UsageError(f"--{option}: there is no policy {pattern}{f': {advice}' if advice else ''}")
             chosen[option] |= matched
     off = chosen["ignore"] | (set(names) - chosen["select"] if select else set())
-    if names and off.issuperset(names):
+    if names and off.issuperset(names) and not find_codes(select):
         raise UsageError("--select and --ignore exclude all policies")
     return dict.fromkeys(sorted(off), "off")

@@ -26,6 +26,10 @@ class Definition(Protocol):
 
     def __call__(self, path: Path, /) -> Span | None: ...
 
+    def key_place(self, path: Path) -> Span | None:
+        """The place of the key at the end of a path."""
+        ...
+
     def hides(self, path: Path, partly: bool) -> bool:
         """Whether the value at a path came from a hidden parameter: completely, or with the flag also in part."""
 
@@ -98,6 +102,10 @@ class Resource:
     def locate(self, path: Path) -> Span | None:
         """Where the user wrote the part of the definition, as a `Locate`."""
         return self.defined(self.name)(path) if self.defined else None
+
+    def locate_key(self, path: Path) -> Span | None:
+        """As `Definition.key_place`."""
+        return self.defined(self.name).key_place(path) if self.defined else None
 
     def hides(self, path: Path, partly: bool) -> bool:
         """As `Definition.hides`."""
@@ -214,13 +222,15 @@ class Live:
 @dataclass(frozen=True, slots=True)
 class Template:
     """The template that defines a stack's resources. Its names refer to the `stack` with that id. `functions` are those
-    of its version, including condition functions."""
+    of its version, including condition functions. `attributes` are those that it reads, resource and name by the path
+    of the call's arguments; branches of an `if` that are not taken read none."""
 
     stack: str
     resources: Mapping[str, Data]
     conditions: Mapping[str, Data]
     functions: frozenset[str]
     outputs: Mapping[str, Data]
+    attributes: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

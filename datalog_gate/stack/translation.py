@@ -48,6 +48,9 @@ class _Moved:
                 return self.resource.locate(("properties", *self.origins[path[1:end]], *path[end:]))
         return self.resource.locate(path)
 
+    def key_place(self, path: Path) -> Span | None:
+        return self.resource.locate_key(path)
+
     def hides(self, path: Path, partly: bool) -> bool:
         if path[:1] != ("properties",):
             return self.resource.hides(path, partly)

@@ -58,6 +58,10 @@ class Where:
         place = self.document.place(whole)
         return self.document.key_place(self.prefix) if place == self.document.place(self.prefix) else place
 
+    def key_place(self, path: Path) -> Span | None:
+        """As `Definition.key_place`."""
+        return self.document.key_place(self.hidden.shown(self._whole(path)))
+
     def below(self, path: Path) -> Locate:
         """Return a function for the places below `path`."""
         return lambda steps: self((*path, *steps))

@@ -165,7 +165,9 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
     finally:
         tree.redact()
     if tree.problems or stack is None:
-        raise InputError(tree.problems, tree.sources)
+        refused = InputError(tree.problems, tree.sources)
+        refused.stack = stack
+        raise refused
     hidden = {parameter.name for part in stack.walk() for parameter in part.parameters if parameter.hidden}
     written = (
         EnvironmentFile(document.file, document.data, partial(_locate_open, document, hidden))

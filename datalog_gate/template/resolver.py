@@ -76,6 +76,8 @@ class Scope:
     """Where the user wrote the value of each parameter."""
     conditions: Mapping[str, Data] = field(default_factory=dict)
     """The conditions as written."""
+    attributes: dict[Path, tuple[str, str]] = field(default_factory=dict)
+    """As `Template.attributes`."""
     files: dict[str, str] = field(default_factory=dict)
     """The texts read by `get_file`, by file name."""
     requires: dict[str, str] = field(default_factory=dict)
@@ -220,7 +222,7 @@ class Scope:
     def template(self, outputs: Mapping[str, Data]) -> Template:
         """The template with these outputs, for readers of its text."""
         functions = self.dialect.functions | self.dialect.conditional
-        return Template(self.inside.id, self.definitions, self.conditions, functions, outputs)
+        return Template(self.inside.id, self.definitions, self.conditions, functions, outputs, self.attributes)
 
     def unknown(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
@@ -394,6 +396,8 @@ class Scope:
         name, *keys = arguments
         if not self._names_resource(name, path, "attribute"):
             return None
+        if keys and isinstance(keys[0], str):
+            self.attributes[path] = name, keys[0]
         if self.reading >= MAX_READING and name not in self.done:  # so that long chains need no recursion
             for other in _in_order(self.definitions, str(name), self.done):
                 self.read(self, other)

@@ -88,19 +88,22 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         tree.report("bad-template", f"the resource `{name}` must be a map", where(()))
         return None
     exists = True if scope.sure(name) else scope.exists(name)
-    if exists is False:
-        return None
     content: dict[str, Data] = {}
     for key, value in definition.items():
         part = dialect.parts.get(key)
         if part is not None:
-            content[part] = scope.resolve(value, (*path, key)) if part in _RESOLVED else value
+            is_resolved = part in _RESOLVED and exists is not False
+            content[part] = scope.resolve(value, (*path, key)) if is_resolved else value
         elif dialect.hot:
             place = scope.document.key_place((*path, key))
             if not tree.report_newer(key, dialect, scope.document.file, place):
                 tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, dialect.parts))
     if not isinstance(kind := content.get("type"), str):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
+        return None
+    if exists is False:  # Heat looks at its keys all the same (heat/engine/hot/template.py:272)
+        if isinstance(policy := content.get("deletion_policy"), str):
+            _deletion_policy(tree, dialect, policy, where)
         return None
     if "/" in name:
         tree.report("bad-template", f"a resource's name can't contain a slash: `{name}`", where(()))

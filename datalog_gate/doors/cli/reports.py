@@ -20,7 +20,7 @@ from datalog_gate import __version__
 from datalog_gate.analysis.policy import CHANGING, LEVELS, Policy
 from datalog_gate.analysis.violation_key import compares_states
 from datalog_gate.api import ExplainedDecision
-from datalog_gate.base.diagnostics import CODES, Severity, Span, excerpt, format_count, printable
+from datalog_gate.base.diagnostics import CODES, Diagnostic, Severity, Span, excerpt, format_count, printable
 from datalog_gate.base.errors import DiagnosticsError, GateError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.decision.decision import SHORT, Change, Decision, Violation, Waiver
@@ -65,6 +65,8 @@ class ReportEntry:
     """The comments in its templates that ignore findings."""
     used: frozenset[Ignore] = frozenset()
     """The ignores that match a finding."""
+    refusals: tuple[Diagnostic, ...] = ()
+    """What Heat would refuse of its templates."""
     page: DecisionPage | None = None
     """The page of a decision, for the format `html`."""
 
@@ -128,7 +130,8 @@ def format_entry(form: str, entry: ReportEntry, named: bool, quiet: bool = False
         case "github", _:
             return "".join(f"{_format_annotation(finding)}\n" for finding in _named(entry, named))
         case "json", Decision():
-            return f"{json.dumps(template | answer.to_json(), ensure_ascii=False)}\n"
+            refusals = {"refusals": [refusal.to_json() for refusal in entry.refusals]}
+            return f"{json.dumps(template | answer.to_json() | refusals, ensure_ascii=False)}\n"
         case "json", DiagnosticsError():
             diagnostics = [diagnostic.to_json() for diagnostic in answer.diagnostics]
             return f"{json.dumps({**template, 'schema': DIAGNOSTICS, 'diagnostics': diagnostics})}\n"
@@ -187,10 +190,13 @@ def _template_parts(message: str, place: Span | None, template: str) -> tuple[st
 def _findings(entry: ReportEntry) -> Iterator[ReportedFinding]:
     """The violations, undetermined and waived findings, and errors of an answer."""
     answer, keys = entry.answer, entry.keys
+    for wrong in answer.diagnostics if isinstance(answer, DiagnosticsError) else entry.refusals:
+        state: State = "broken" if wrong.severity == "error" else "holds"
+        change: Change | None = "introduced" if isinstance(answer, Decision) and answer.compared else None
+        yield ReportedFinding(
+            wrong.code, wrong.severity, state, wrong.message, wrong.span, wrong.suggestion or "", change=change
+        )
     if isinstance(answer, DiagnosticsError):
-        for wrong in answer.diagnostics:
-            state: State = "broken" if wrong.severity == "error" else "holds"
-            yield ReportedFinding(wrong.code, wrong.severity, state, wrong.message, wrong.span, wrong.suggestion or "")
         return
     if isinstance(answer, GateError):
         yield ReportedFinding("engine", "error", "broken", str(answer), None)
@@ -271,6 +277,9 @@ def _format_junit(entries: Sequence[ReportEntry], policies: Sequence[Policy], fa
         name = printable(entry.name)
         if isinstance(entry.answer, Decision):
             cases = {policy.id: [finding for finding in findings if finding.rule == policy.id] for policy in policies}
+            if entry.refusals:
+                codes = {refusal.code for refusal in entry.refusals}
+                cases["readable"] = [finding for finding in findings if finding.rule in codes]
         else:
             cases = {"readable": findings}
         suite = Xml.SubElement(root, "testsuite", name=name)

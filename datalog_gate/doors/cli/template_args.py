@@ -13,6 +13,7 @@ from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic, Severity
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import replace
+from datalog_gate.doors.cli.tolerance import find_further_refusals
 from datalog_gate.files.check_options import LIVE_PREFIX, rebase_path
 from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.discovery import check_folder, discover_templates
@@ -131,7 +132,7 @@ def read_stacks(roots: Sequence[RootTemplate], options: argparse.Namespace, cata
         try:
             stacks.append(read_root(root, options, catalogue))
         except InputError as error:
-            diagnostics += error.diagnostics
+            diagnostics += [*error.diagnostics, *find_further_refusals(error, options, catalogue)]
             sources |= error.sources
     if diagnostics:
         for stack in stacks:

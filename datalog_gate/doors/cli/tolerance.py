@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
 from datalog_gate.doors.cli.reports import ReportEntry
 from datalog_gate.files import tolerated_findings
 from datalog_gate.files.baseline import Baseline, Templates, read_baseline
 from datalog_gate.files.ignores import Ignore, find_idle
+from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
+from datalog_gate.validation import refusals
 
 
 def find_baseline(options: argparse.Namespace) -> Baseline | None:
@@ -29,6 +32,22 @@ def find_modes(rules: Rules, options: argparse.Namespace) -> dict[str, str]:
     """The policies that `--select` and `--ignore` switch off. Errors: UsageError for an unknown policy, and if none is
     left."""
     return tolerated_findings.find_modes(rules.policies, options.select, options.ignore)
+
+
+def find_shown_refusals(
+    stacks: Sequence[Stack], options: argparse.Namespace, catalogue: Catalogue
+) -> tuple[Diagnostic, ...]:
+    """What Heat would refuse of stacks, but for what `--select` and `--ignore` leave out."""
+    found = (refusal for stack in stacks for refusal in refusals.find_refusals(stack, catalogue))
+    return tolerated_findings.leave_out(found, options.select, options.ignore)
+
+
+def find_further_refusals(
+    error: InputError, options: argparse.Namespace, catalogue: Catalogue
+) -> tuple[Diagnostic, ...]:
+    """What Heat would refuse besides what could not be read, as `find_shown_refusals`."""
+    found = refusals.find_further_refusals(error, catalogue)
+    return tolerated_findings.leave_out(found, options.select, options.ignore)
 
 
 def tolerate(

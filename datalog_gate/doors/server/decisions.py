@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from datalog_gate.analysis.policy import ACTIONS
 from datalog_gate.api import ExplainedDecision
+from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.request import read_caller
@@ -21,6 +22,7 @@ from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.feed import StackEntry, read
 from datalog_gate.stack.model import Stack
 from datalog_gate.store.transaction import StoreError
+from datalog_gate.validation.refusals import find_refusals
 
 LOG = logging.getLogger(__name__)
 ANY_CALLER = "datalog_gate:all_projects"
@@ -88,7 +90,8 @@ def _create(call: ApiCall) -> Reply:
         against=(lambda: read_definition(against)) if against else None,
     )
     trace = call.server.point.decide(operation, caller, explain=True)
-    return _keep(call, trace.decision, trace.stack, project or call.client.project)
+    refusals = find_refusals(trace.stack, call.server.point.current().ruleset.rules.catalogue)
+    return _keep(call, trace.decision, trace.stack, project or call.client.project, refusals)
 
 
 def judge_stored(call: ApiCall, entry: StackEntry) -> Reply:
@@ -106,9 +109,9 @@ def judge_stored(call: ApiCall, entry: StackEntry) -> Reply:
     return _keep(call, decision, stack, entry.project or call.client.project)
 
 
-def _keep(call: ApiCall, decision: Decision, stack: Stack, project: str) -> Reply:
-    """Store a decision with the data of its page, and answer with it."""
-    content = decision.to_json()
+def _keep(call: ApiCall, decision: Decision, stack: Stack, project: str, refusals: Sequence[Diagnostic] = ()) -> Reply:
+    """Store a decision with what Heat would refuse and the data of its page, and answer with it."""
+    content = decision.to_json() | {"refusals": [refusal.to_json() for refusal in refusals]}
     page = {}
     if isinstance(decision, ExplainedDecision):
         page = {"page": asdict(build_page(decision, decision.explanation, [stack], fixes=True))}

@@ -32,12 +32,19 @@ from datalog_gate.doors.cli.reports import (
     format_total,
     format_waiver_notes,
 )
-from datalog_gate.doors.cli.template_args import RootTemplate, find_roots, read_caller_file, read_old_stack, read_stacks
+from datalog_gate.doors.cli.template_args import (
+    RootTemplate,
+    find_roots,
+    read_caller_file,
+    read_old_stack,
+    read_stacks,
+)
 from datalog_gate.doors.cli.tolerance import (
     find_baseline,
     find_idle_ignores,
     find_keys,
     find_modes,
+    find_shown_refusals,
     find_sources,
     note_gone,
     tolerate,
@@ -106,7 +113,7 @@ def check(options: argparse.Namespace) -> int:
             write_file(path, format_baseline(find_keys(entries), path))
         else:
             write_file(path, format_report(form, entries, rules.policies, failing_tests))
-    code = min((_exit_code(entry.answer, failing, options) for entry in entries), key=PRECEDENCE.index)
+    code = min((_exit_code(entry, failing, options) for entry in entries), key=PRECEDENCE.index)
     built = [answer for answer in decisions if all(warning.code != "no-resources" for warning in answer.near_misses)]
     return code if built or code != OK else INPUT
 
@@ -146,10 +153,11 @@ def _print_entries(answers: Iterable[ReportEntry], several: bool, options: argpa
         if isinstance(entry.answer, EngineError):
             print_note(f"{entry.name}: {entry.answer}")
         if isinstance(entry.answer, Decision):
-            for warning in entry.answer.near_misses:
-                if warning not in warned:
-                    warned.add(warning)
-                    print(render(warning, entry.answer.sources), file=sys.stderr)
+            shown = entry.refusals if options.format in FOR_PEOPLE else ()
+            for problem in (*shown, *entry.answer.near_misses):
+                if problem not in warned:
+                    warned.add(problem)
+                    print(render(problem, entry.answer.sources), file=sys.stderr)
         if options.format not in WHOLE_DOCUMENTS:
             _print_entry(entry, options.format, several, options.quiet)
     if options.format in FOR_PEOPLE and several and not options.quiet:
@@ -213,6 +221,7 @@ def _check_group(
     name = ", ".join(templates)
     try:
         stacks = read_stacks(group, options, rules.catalogue)
+        refusals = () if options.stack else find_shown_refusals(stacks, options, rules.catalogue)
         decision = rules.decide(
             stacks,
             action=options.action,
@@ -231,7 +240,7 @@ def _check_group(
             once=once,
         )
         entry = ReportEntry(name, decision, templates, format_grant_requests(stacks, decision))
-        entry = tolerate(entry, decision, stacks, rules, baseline)
+        entry = tolerate(replace(entry, refusals=refusals), decision, stacks, rules, baseline)
         if not (pages and isinstance(entry.answer, ExplainedDecision)):
             return entry
         from datalog_gate.pages.decision_page import build_page
@@ -291,8 +300,11 @@ def _names_template(diagnostic: Diagnostic, template: str) -> bool:
     return diagnostic.span.file == template or diagnostic.span.file.startswith(f"{template.rstrip('/')}/")
 
 
-def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], options: argparse.Namespace) -> int:
+def _exit_code(entry: ReportEntry, failing: Sequence[Severity], options: argparse.Namespace) -> int:
     """The exit code of one answer. `failing` are the levels of `--fail-on`."""
+    answer = entry.answer
+    if any(refusal.severity == "error" for refusal in entry.refusals):
+        return INPUT
     if isinstance(answer, InputError):
         return INPUT if any(diagnostic.severity == "error" for diagnostic in answer.diagnostics) else OK
     if isinstance(answer, GateError):

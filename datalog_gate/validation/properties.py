@@ -1,0 +1,212 @@
+"""The values of properties, checked by the catalogue as Heat checks them.
+
+Source: heat/engine/properties.py and constraints.py. Nothing is said of what is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from datalog_gate.base.diagnostics import closest, shorten, suggest_name
+from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.schema.declaration import Property, ResourceType
+from datalog_gate.stack.model import Data, Path
+from datalog_gate.stack.property_values import read_number
+from datalog_gate.template.allowed_pattern import matches_whole
+from datalog_gate.validation.texts import find_reason
+
+KINDS = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "list": "a list",
+    "map": "a map",
+}
+_EMPTY: Mapping[str, Data] = {"string": "", "integer": 0, "number": 0, "boolean": False, "list": [], "map": {}}
+"""What Heat takes for a null."""
+MANY = 30
+"""The number of names from which a suggestion does not list them all."""
+_TRUTHS = {"true": True, "false": False}
+
+
+class Mistake(NamedTuple):
+    """What is wrong in the properties of a resource."""
+
+    code: str
+    path: Path
+    message: str
+    help: str | None = None
+    value: Data = None
+    """The wrong value, if the message tells it after `{}`."""
+    at_once: bool = False
+    """Whether Heat refuses it although the value refers to resources that do not exist yet."""
+
+
+Moves = Mapping[Path, tuple[tuple[str, str | None], ...]]
+"""By the names on the way to a map: the names in it that Heat reads under another name, which is None if it drops
+them."""
+
+
+def find_moves(kind: ResourceType) -> Moves:
+    """The properties of a type that are moved within one map."""
+    moves: dict[Path, tuple[tuple[str, str | None], ...]] = {}
+    for source, target in kind.moved:
+        if target is None or target[:-1] == source[:-1]:
+            name = target[-1] if target else None
+            moves[source[:-1]] = (*moves.get(source[:-1], ()), (source[-1], name))
+    return moves
+
+
+def check_properties(kind: ResourceType, properties: Mapping[str, Data], moves: Moves) -> Iterator[Mistake]:
+    """The mistakes in the properties of a resource of that type."""
+    return _check_parts(kind, properties, (), moves)
+
+
+def _check_parts(
+    owner: ResourceType | Property, data: Mapping[str, Data], path: Path, moves: Moves
+) -> Iterator[Mistake]:
+    """The mistakes in the properties of a type, or in a map with a schema."""
+    moved = moves.get(tuple([step for step in path if isinstance(step, str)]), ()) if moves else ()
+    parts = owner.parts
+    for name, value in data.items():
+        part = parts.get(name)
+        if part is None:
+            yield _unknown((*path, name), owner)
+        elif type(value) is str and part.kind == "string" and not part.is_checked:
+            continue
+        elif not moved or (name, None) not in moved:
+            yield from check_value(part, value, (*path, name), moves)
+    for name in owner.needed:
+        if name not in data and not any(target == name and data.get(source) is not None for source, target in moved):
+            yield Mistake("missing-property", path, f"{_name(owner, path)} needs the property `{name}`", at_once=True)
+    for source, target in moved:
+        if target and _is_something(data.get(source)) and _is_something(data.get(target)):
+            yield Mistake("not-allowed", (*path, source), f"is the same as `{target}`", "give one of them")
+
+
+def _unknown(path: Path, owner: ResourceType | Property) -> Mistake:
+    names = sorted(owner.parts)
+    near = closest(str(path[-1]), names)
+    others = f"it has {', '.join(names)}" if 0 < len(names) < MANY else None
+    message = f"{_name(owner, path[:-1])} has no property `{path[-1]}`"
+    help_ = suggest_name(near, "`") if near else others
+    return Mistake("unknown-property", path, message, help_, at_once=isinstance(owner, ResourceType))
+
+
+def _name(owner: ResourceType | Property, path: Path) -> str:
+    return owner.name if isinstance(owner, ResourceType) else f"`{format_path(path)}`"
+
+
+def _is_something(value: Data) -> bool:
+    """Whether Heat knows the value, and it is not empty."""
+    return bool(value) and not isinstance(value, Unknown)
+
+
+def check_value(part: Property, value: Data, path: Path, moves: Moves) -> Iterator[Mistake]:
+    """The mistakes in the value of a property."""
+    if isinstance(value, Unknown):
+        return
+    if value is None:
+        if part.default is not None or part.kind == "any":
+            return
+        value = _EMPTY[part.kind]
+    read = _convert(part.kind, value)
+    if read is None:
+        yield Mistake("wrong-kind", path, f"takes {KINDS[part.kind]}, not {{}}", None, value, at_once=True)
+        return
+    if part.is_checked and not isinstance(value, ResourceId):
+        yield from _check_constraints(part, read, path)
+    if isinstance(read, list):
+        yield from _check_items(part, read, path, moves)
+    elif isinstance(read, dict) and part.children:
+        yield from _check_parts(part, read, path, moves)
+
+
+def _check_items(part: Property, items: list[Data], path: Path, moves: Moves) -> Iterator[Mistake]:
+    for at, item in enumerate(items):
+        if part.item:
+            yield from check_value(part.item, item, (*path, at), moves)
+        elif part.children and not isinstance(item, Unknown):
+            if isinstance(item, dict | None):
+                yield from _check_parts(part, item or {}, (*path, at), moves)
+            else:
+                yield Mistake("wrong-kind", (*path, at), "takes a map, not {}", None, item, at_once=True)
+
+
+def _convert(kind: str, value: Data) -> Data:
+    """Heat's value of data for a property of that kind; None if it refuses it. The id of a resource is the resource's
+    name until it exists."""
+    if isinstance(value, ResourceId):
+        value = value.name
+    match kind:
+        case "string":
+            return str(value) if isinstance(value, str | int) else None
+        case "list":
+            return value if isinstance(value, list) else None
+        case "map":
+            return value if isinstance(value, dict) else None
+        case "boolean":
+            return value if isinstance(value, bool) else _TRUTHS.get(value.lower()) if isinstance(value, str) else None
+        case "integer" | "number":
+            try:
+                return int(value) if kind == "integer" else read_number(value)  # type: ignore[call-overload]
+            except (TypeError, ValueError, OverflowError):
+                return None
+    return value
+
+
+def _check_constraints(part: Property, value: Data, path: Path) -> Iterator[Mistake]:
+    if not part.implemented:
+        yield Mistake("not-allowed", path, "is not implemented in Heat", "leave it out", at_once=True)
+    if part.allowed:
+        allowed = part.allowed if value in part.allowed or part.kind != "string" else tuple(map(str, part.allowed))
+        for step, item in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not isinstance(item, Unknown | ResourceId) and item not in allowed:
+                wrong = path if step is None else (*path, step)
+                yield Mistake("not-allowed", wrong, "can't be {}", _suggest_value(item, part.allowed), item)
+    elif part.range != (None, None) and isinstance(value, int | float):
+        low, high = part.range
+        if (low is not None and value < low) or (high is not None and value > high):
+            yield Mistake("out-of-range", path, f"must be {_format_range(low, high)}, not {{}}", None, value)
+    if part.length != (None, None) and isinstance(value, str | list | dict):
+        low, high = part.length
+        if len(value) < (low or 0) or (high is not None and len(value) > high):
+            yield Mistake("bad-length", path, f"must have a length of {_format_range(low, high)}, not {len(value)}")
+    if part.pattern and isinstance(value, str) and matches_whole(part.pattern, value) is False:
+        yield Mistake("bad-pattern", path, f"must match {part.pattern}, unlike {{}}", None, value)
+    if part.custom and isinstance(value, str) and (reason := find_reason(part.custom, value)):
+        yield Mistake("bad-text", path, f"can't be {{}}: it {reason}", None, value)
+
+
+def _suggest_value(value: Data, allowed: tuple[object, ...]) -> str:
+    near = closest(str(value), map(str, allowed))
+    return suggest_name(near, "`") if near else f"one of {', '.join(map(str, allowed))}"
+
+
+def _format_range(low: int | None, high: int | None) -> str:
+    if high is None:
+        return f"at least {low}"
+    return f"at most {high}" if low is None else f"{low} to {high}"
+
+
+def format_path(path: Path) -> str:
+    """The path as templates write it: ``networks[0].port``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".")
+
+
+def format_value(value: Data) -> str:
+    """A value as a message tells it."""
+    match value:
+        case dict():
+            return "a map"
+        case list():
+            return "a list"
+        case ResourceId():
+            return f"the id of `{value.name}`"
+        case str():
+            return f"`{shorten(value, 60)}`" if value else "an empty text"
+    return f"`{json.dumps(value, default=str)}`"

@@ -1,0 +1,258 @@
+"""What Heat's own validation would refuse about a stack, all at once.
+
+Source: heat/engine/stack.py (validate) and resource.py. What Heat finds only when it creates a resource is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, in_order, suggest_name
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.records import dataclass, field
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import ResourceType
+from datalog_gate.stack.model import NESTING, Data, Resource, Stack
+from datalog_gate.template.dialect import Dialect, dialect_of
+from datalog_gate.template.environment import TEMPLATE_ENDINGS
+from datalog_gate.validation.properties import Mistake, Moves, check_properties, find_moves, format_path, format_value
+
+LATER = "Heat finds this only when it creates the resource"
+_SHOW = "show"
+"""The attribute that all types have."""
+_REFERENCES = frozenset({"get_resource", "get_attr", "Fn::GetAtt"})
+
+
+def find_refusals(stack: Stack, catalogue: Catalogue) -> tuple[Diagnostic, ...]:
+    """What Heat would refuse about the stack and those that it nests, without asking a service: errors, and warnings
+    of what it finds only later or what its plugins may know."""
+    search = _RefusalSearch(catalogue, stack)
+    for part in stack.walk():
+        if not part.hidden & {()}:
+            search.check_stack(part)
+    return in_order(search.found)
+
+
+def find_further_refusals(error: InputError, catalogue: Catalogue) -> tuple[Diagnostic, ...]:
+    """What Heat would refuse of a template besides what could not be read, in so far as it was read."""
+    if not isinstance(error.stack, Stack):
+        return ()
+    spans = [problem.span for problem in error.diagnostics if problem.span]
+    found = find_refusals(error.stack, catalogue)
+    return tuple(refusal for refusal in found if not any(_overlap(refusal.span, span) for span in spans))
+
+
+def _overlap(span: Span | None, other: Span) -> bool:
+    """Whether two places share a part: what is wrong there was said."""
+    if span is None or span.file != other.file or not span.line:
+        return False
+    starts = max((span.line, span.column), (other.line, other.column))
+    return starts < min((span.end_line, span.end_column), (other.end_line, other.end_column))
+
+
+@dataclass(slots=True)
+class _RefusalSearch:
+    """The mistakes in a stack and those that it nests."""
+
+    catalogue: Catalogue
+    root: Stack
+    found: list[Diagnostic] = field(default_factory=list)
+    moves: dict[str, Moves] = field(default_factory=dict)
+
+    def check_stack(self, stack: Stack) -> None:
+        """Check one stack."""
+        resources = stack.apart
+        for type_name, alike in resources.types.items():
+            kind = self.catalogue.type(type_name)
+            for name, properties in alike.properties.items():
+                if kind is None:
+                    self._check_type(resources.named[name])
+                elif mistakes := list(self._mistakes(kind, properties)):
+                    self._add_mistakes(stack, resources.named[name], mistakes)
+        for resource in resources.others.values():
+            self._check_resource(stack, resource)
+        self._check_names(stack)
+        self._check_attributes(stack)
+
+    def _check_resource(self, stack: Stack, resource: Resource) -> None:
+        kind = self.catalogue.type(resource.type)
+        if kind is None:
+            self._check_type(resource)
+            self._check_parameters(stack, resource)
+            if resource.type.endswith(TEMPLATE_ENDINGS):
+                self._check_policies(resource, None)
+        elif not self._is_unread(resource):
+            self._add_mistakes(stack, resource, list(self._mistakes(kind, resource.properties)))
+            self._check_policies(resource, kind)
+
+    def _is_unread(self, resource: Resource) -> bool:
+        """Whether Heat looks at no property of a resource."""
+        kind = self.catalogue.type(resource.type)
+        return bool(resource.external) or (kind is not None and _is_placeholder(kind))
+
+    def _mistakes(self, kind: ResourceType, properties: Mapping[str, Data]) -> Iterator[Mistake]:
+        if kind.name not in self.moves:
+            self.moves[kind.name] = find_moves(kind)
+        return iter(()) if _is_placeholder(kind) else check_properties(kind, properties, self.moves[kind.name])
+
+    def _add_mistakes(self, stack: Stack, resource: Resource, mistakes: list[Mistake]) -> None:
+        for mistake in mistakes:
+            path = ("properties", *mistake.path)
+            is_name = mistake.code in ("unknown-property", "missing-property")
+            place = resource.locate_key(path if mistake.path else ()) if is_name else resource.locate(path)
+            hidden = not is_name and resource.hides(path, True)
+            shown = "a hidden value" if hidden else format_value(mistake.value)
+            message = mistake.message.replace("{}", shown)
+            if newer := _find_newer(stack, mistake.value):
+                name, since = newer
+                message = f"`{name}` is there from version {since}; this template is {stack.version}"
+                help_ = f"write `heat_template_version: {since}`"
+                self._add("newer-version", message, place, help_, self._is_found_now(stack, resource, mistake))
+                continue
+            if not is_name:
+                message = f"`{format_path(mistake.path)}` of {resource.type} {message}"
+            self._add(mistake.code, message, place, mistake.help, self._is_found_now(stack, resource, mistake))
+
+    def _is_found_now(self, stack: Stack, resource: Resource, mistake: Mistake) -> bool:
+        """Whether Heat's validation finds a mistake. It does not look at the values of a nested stack, and at most at
+        the kind of a value that refers to resources which do not exist yet (heat/engine/properties.py:506)."""
+        if stack.depth > 0:
+            return mistake.code == "unknown-property" and len(mistake.path) == 1
+        if mistake.at_once or not mistake.path:
+            return True
+        template = stack.template
+        if template is None:
+            return True
+        written = resource.written(("properties",), template.functions).get("properties")
+        data = written.get(mistake.path[0]) if isinstance(written, dict) else written
+        return not _refers(data, template.resources)
+
+    def _add(self, code: str, message: str, place: Span | None, help_: str | None, now: bool = True) -> None:
+        severity: Severity = "error" if now else "warning"
+        self.found.append(Diagnostic(code, message if now else f"{message} ({LATER})", place, help_, severity))
+
+    def _check_type(self, resource: Resource) -> None:
+        name = resource.type
+        if resource.nested or name.endswith(TEMPLATE_ENDINGS):
+            return
+        place = self._mapping_place(resource) or resource.locate(("type",))
+        if near := _closest_type(name, self.catalogue.types()):
+            self._add("unknown-type", f"there is no resource type {name}", place, suggest_name(near, "`"))
+            return
+        message = f"the resource type {name} is not in the catalogue: its properties are not checked"
+        help_ = "map it in an environment, or give the catalogue of its plugin with --catalogue"
+        self.found.append(Diagnostic("unknown-type", message, place, help_, "warning"))
+
+    def _mapping_place(self, resource: Resource) -> Span | None:
+        """Where an environment maps a resource's type to another."""
+        if resource.type == resource.declared:
+            return None
+        for file in self.root.environments:
+            mappings = file.data.get("resource_registry")
+            for key, target in mappings.items() if isinstance(mappings, dict) else ():
+                if target == resource.type or (key.endswith("*") and resource.declared.startswith(key[:-1])):
+                    return file.locate(("resource_registry", key))
+        return None
+
+    def _check_parameters(self, stack: Stack, resource: Resource) -> None:
+        """A template used as a type needs those of its parameters that have no default."""
+        for parameter in resource.nested.parameters if resource.nested else ():
+            if parameter.origin == "none" and parameter.name not in resource.properties:
+                message = f"{resource.type} needs the property `{parameter.name}`"
+                self._add("missing-property", message, resource.locate(()), None, stack.depth == 0)
+
+    def _check_policies(self, resource: Resource, kind: ResourceType | None) -> None:
+        if resource.deletion_policy == "Snapshot" and not (kind and kind.snapshot):
+            message = f"{resource.type} has no deletion policy Snapshot"
+            self._add("not-allowed", message, resource.locate(("deletion_policy",)), "use Delete or Retain")
+        policy = resource.update_policy
+        known = {part.name for part in kind.update_policy} if kind else set()
+        for name in policy if isinstance(policy, dict) else ():
+            if name not in known:
+                near = closest(str(name), known)
+                place = resource.locate_key(("update_policy", name))
+                others = f"it has {', '.join(sorted(known))}" if known else "leave it out"
+                message = f"the update policy of {resource.type} has no `{name}`"
+                self._add("unknown-property", message, place, suggest_name(near, "`") if near else others)
+
+    def _check_names(self, stack: Stack) -> None:
+        resources = stack.apart
+        for parameter in stack.parameters:
+            resource = resources.resource(parameter.name)
+            if resource and not resource.maybe:
+                message = f"`{parameter.name}` is a parameter and a resource"
+                self._add("duplicate-name", message, resource.locate(()), "give one of them another name")
+
+    def _check_attributes(self, stack: Stack) -> None:
+        template = stack.template
+        if template is None or template.stack != stack.id:
+            return
+        resources = stack.apart
+        for path, (name, attribute) in template.attributes.items():
+            resource = resources.resource(name)
+            names = self._attributes(resource) if resource else None
+            reader = resources.resource(str(path[1])) if path[0] in ("resources", "Resources") else None
+            if (
+                resource is None
+                or names is None
+                or attribute in (*names, _SHOW)
+                or (reader and self._is_unread(reader))
+            ):
+                continue
+            message = f"{resource.type} has no attribute `{attribute}`"
+            near = closest(attribute, names)
+            others = f"it has {', '.join(sorted(names))}" if names else None
+            place = stack.locate((*path, 1))
+            kind = self.catalogue.type(resource.type)
+            now = kind is not None and not kind.any_attribute
+            self._add("unknown-attribute", message, place, suggest_name(near, "`") if near else others, now)
+
+    def _attributes(self, resource: Resource) -> tuple[str, ...] | None:
+        """The attributes of a resource; None if they are not known."""
+        kind = self.catalogue.type(resource.type)
+        if kind and not kind.any_attribute:
+            return tuple(kind.attributes)
+        if kind or resource.nested is None or resource.type in NESTING:
+            return None
+        return (*resource.nested.outputs, "OS::stack_id")
+
+
+def _find_newer(stack: Stack, value: Data) -> tuple[str, str] | None:
+    """The function that a wrong value calls and the version of HOT that has it, if the stack's has not."""
+    dialect = dialect_of({"heat_template_version": stack.version})
+    if not isinstance(value, dict) or len(value) != 1 or not isinstance(dialect, Dialect):
+        return None
+    [name] = value
+    since = dialect.newer(name)
+    return (str(name), since) if since else None
+
+
+def _is_placeholder(kind: ResourceType) -> bool:
+    """Whether Heat accepts anything for the type, as for `OS::Heat::None` and types that it had once."""
+    return kind.any_attribute and not kind.properties
+
+
+def _refers(data: Data, resources: Mapping[str, Data]) -> bool:
+    """Whether a part of a template reads other resources."""
+    if isinstance(data, dict):
+        if len(data) == 1:
+            [(function, arguments)] = data.items()
+            if function in _REFERENCES or (function == "Ref" and arguments in resources):
+                return True
+        data = list(data.values())
+    return isinstance(data, list) and any(_refers(part, resources) for part in data)
+
+
+@lru_cache(maxsize=256)
+def _closest_type(name: str, types: tuple[str, ...]) -> str | None:
+    """The type that was probably meant: of the same service with a similar name, of a similar service with the same
+    name, or with the same letters."""
+    service, _, own = name.rpartition("::")
+    if same := next((known for known in types if known.lower() == name.lower()), None):
+        return same
+    parts = [known.rpartition("::") for known in types]
+    if near := closest(own, [word for part, _, word in parts if part == service]):
+        return f"{service}::{near}"
+    near = closest(service, [part for part, _, word in parts if word == own])
+    return f"{near}::{own}" if near else None

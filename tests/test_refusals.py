@@ -1,0 +1,244 @@
+"""What Heat would refuse, one mistake at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.errors import InputError
+from datalog_gate.files.templates import read_stack
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.validation.refusals import find_further_refusals, find_refusals
+from datalog_gate.validation.texts import find_reason
+
+HEAD = "heat_template_version: 2018-08-31\n"
+LATER = "(Heat finds this only when it creates the resource)"
+
+
+def said(template: str, *environments: str, folder: Path | None = None) -> list[str]:
+    """What is said of a template: place, severity, code, message and help."""
+    try:
+        if folder is None:
+            found = find_refusals(read_stack(template), SHIPPED)
+        else:
+            found = find_refusals(
+                read_stack(folder / template, environments=[folder / e for e in environments]), SHIPPED
+            )
+    except InputError as error:
+        found = (*error.diagnostics, *find_further_refusals(error, SHIPPED))
+    return [_line(problem) for problem in found]
+
+
+def _line(problem: Diagnostic) -> str:
+    span, help_ = problem.span, f"; {problem.suggestion}" if problem.suggestion else ""
+    place = f"{Path(span.file).name.removeprefix('<')[:1]}{span.line}:{span.column} " if span else ""
+    return f"{place}{problem.severity}[{problem.code}] {problem.message}{help_}"
+
+
+def of_resources(resources: str) -> list[str]:
+    """What is said of the lines of the section `resources`, without the file."""
+    lines = "".join(f"  {line}\n" for line in resources.splitlines())
+    return [line[1:] for line in said(f"{HEAD}resources:\n{lines}")]
+
+
+NET = "n: {type: OS::Neutron::Net}\n"
+PROPERTIES = {
+    "v: {type: OS::Cinder::Volum}": "3:13 error[unknown-type] there is no resource type OS::Cinder::Volum; "
+    "did you mean `OS::Cinder::Volume`?",
+    "v: {type: OS::Cindr::Volume}": "3:13 error[unknown-type] there is no resource type OS::Cindr::Volume; "
+    "did you mean `OS::Cinder::Volume`?",
+    "v: {type: os::cinder::volume}": "3:13 error[unknown-type] there is no resource type os::cinder::volume; "
+    "did you mean `OS::Cinder::Volume`?",
+    "v: {type: Acme::Volume}": "3:13 warning[unknown-type] the resource type Acme::Volume is not in the catalogue: its "
+    "properties are not checked; map it in an environment, or give the catalogue of its plugin with --catalogue",
+    "n: {type: OS::Neutron::Net, properties: {nmae: x}}": "3:44 error[unknown-property] OS::Neutron::Net has no "
+    "property `nmae`; did you mean `name`?",
+    "v: {type: OS::Cinder::VolumeAttachment, properties: {instance_uuid: x, volume_id: y, colour: z}}": "3:88 "
+    "error[unknown-property] OS::Cinder::VolumeAttachment has no property `colour`; it has instance_uuid, mountpoint, "
+    "volume_id",
+    "s: {type: OS::Nova::Server, properties: {flavor: f, networks: [{nework: n}]}}": "3:67 error[unknown-property] "
+    "`networks[0]` has no property `nework`; did you mean `network`?",
+    "s: {type: OS::Nova::Server, properties: {image: i}}": "3:3 error[missing-property] OS::Nova::Server needs the "
+    "property `flavor`",
+    "p: {type: OS::Neutron::Port, properties: {network: n, allowed_address_pairs: [{}]}}": "3:81 "
+    "error[missing-property] `allowed_address_pairs[0]` needs the property `ip_address`",
+    "v: {type: OS::Cinder::Volume, properties: {size: big}}": "3:52 error[wrong-kind] `size` of OS::Cinder::Volume "
+    "takes a whole number, not `big`",
+    "n: {type: OS::Neutron::Net, properties: {name: 1.5}}": "3:50 error[wrong-kind] `name` of OS::Neutron::Net takes a "
+    "text, not `1.5`",
+    "n: {type: OS::Neutron::Net, properties: {shared: 1}}": "3:52 error[wrong-kind] `shared` of OS::Neutron::Net takes "
+    "true or false, not `1`",
+    "n: {type: OS::Neutron::Net, properties: {tags: a}}": "3:50 error[wrong-kind] `tags` of OS::Neutron::Net takes a "
+    "list, not `a`",
+    "n: {type: OS::Neutron::Net, properties: {value_specs: [a]}}": "3:57 error[wrong-kind] `value_specs` of "
+    "OS::Neutron::Net takes a map, not a list",
+    "s: {type: OS::Neutron::Subnet, properties: {network: n, ip_version: 5}}": "3:71 error[not-allowed] `ip_version` "
+    "of OS::Neutron::Subnet can't be `5`; one of 4, 6",
+    "s: {type: OS::Neutron::Subnet, properties: {network: n, ipv6_ra_mode: slac}}": "3:73 error[not-allowed] "
+    "`ipv6_ra_mode` of OS::Neutron::Subnet can't be `slac`; did you mean `slaac`?",
+    "s: {type: OS::Neutron::Subnet, properties: {network: n, ipv6_ra_mode: null}}": "3:73 error[not-allowed] "
+    "`ipv6_ra_mode` of OS::Neutron::Subnet can't be an empty text; one of dhcpv6-stateful, dhcpv6-stateless, slaac",
+    "v: {type: OS::Cinder::Volume, properties: {size: 0}}": "3:52 error[out-of-range] `size` of OS::Cinder::Volume "
+    "must be at least 1, not `0`",
+    "q: {type: OS::Heat::RandomString, properties: {length: 513}}": "3:58 error[out-of-range] `length` of "
+    "OS::Heat::RandomString must be 1 to 512, not `513`",
+    "g: {type: OS::Neutron::NetworkGateway, properties: {devices: []}}": "3:64 error[bad-length] `devices` of "
+    "OS::Neutron::NetworkGateway must have a length of at least 1, not 0",
+    "s: {type: OS::Neutron::Subnet, properties: {network: n, cidr: 10.0.0.300/24}}": "3:65 error[bad-text] `cidr` of "
+    "OS::Neutron::Subnet can't be `10.0.0.300/24`: it is not a network: 10.0.0.300 is not an IP address",
+    "p: {type: OS::Neutron::Port, properties: {network: n, network_id: m}}": "3:69 error[not-allowed] `network_id` of "
+    "OS::Neutron::Port is the same as `network`; give one of them",
+    "n: {type: OS::Neutron::Net, deletion_policy: Snapshot}": "3:48 error[not-allowed] OS::Neutron::Net has no "
+    "deletion policy Snapshot; use Delete or Retain",
+    "n: {type: OS::Neutron::Net, update_policy: {rolling: {}}}": "3:47 error[unknown-property] the update policy of "
+    "OS::Neutron::Net has no `rolling`; leave it out",
+}
+"""A resource, and what is said of it."""
+
+
+@pytest.mark.parametrize("resource", PROPERTIES)
+def test_each_mistake_is_said_with_its_place(resource: str) -> None:
+    assert of_resources(resource) == [PROPERTIES[resource]]
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        "p: {type: OS::Neutron::Port, properties: {network_id: n}}",  # the old name of a property that it needs
+        "s: {type: OS::Nova::Server, properties: {flavor: null}}",  # for Heat an empty text
+        "v: {type: OS::Cinder::Volume, properties: {size: '2'}}",
+        "v: {type: OS::Cinder::Volume, properties: {size: 2.5}}",
+        "v: {type: OS::Cinder::Volume, properties: {size: {get_attr: [v2, size]}}}\n"
+        "v2: {type: OS::Cinder::Volume, properties: {size: 1}}",
+        "n: {type: OS::Heat::None, properties: {nmae: [x]}}",
+        "n: {type: OS::Neutron::Net, external_id: x, properties: {nmae: x}}",
+        "n: {type: OS::Neutron::Nett, condition: false}",
+        "r: {type: OS::Neutron::SecurityGroup, properties: {rules: [{protocol: 6}]}}",
+        NET + "o: {type: OS::Heat::Value, properties: {value: {get_attr: [n, show]}}}",
+    ],
+)
+def test_what_heat_accepts_is_not_refused(resources: str) -> None:
+    assert of_resources(resources) == []
+
+
+def test_what_refers_to_a_resource_is_looked_at_when_it_is_created() -> None:
+    server = "s: {type: OS::Nova::Server, properties: {flavor: f, networks: [{nework: {get_resource: n}}]}}"
+    assert of_resources(NET + server) == [
+        f"4:67 warning[unknown-property] `networks[0]` has no property `nework` {LATER}; did you mean `network`?"
+    ]
+
+
+def test_attributes_and_names() -> None:
+    outputs = "outputs: {a: {value: {get_attr: [n, statu]}}, b: {value: {get_attr: [s, x, y]}}}\n"
+    template = (
+        f"{HEAD}parameters: {{n: {{type: string, default: x}}}}\nresources:\n  {NET}"
+        f"  s: {{type: OS::Heat::SoftwareDeployment, properties: {{server: s, config: c}}}}\n{outputs}"
+    )
+    assert said(template) == [
+        "t4:3 error[duplicate-name] `n` is a parameter and a resource; give one of them another name",
+        "t6:37 error[unknown-attribute] OS::Neutron::Net has no attribute `statu`; did you mean `status`?",
+    ]
+
+
+def test_an_attribute_in_a_branch_that_is_not_taken_is_not_read() -> None:
+    value = "{if: [true, x, {get_attr: [n, y]}]}"
+    assert of_resources(f"{NET}o: {{type: OS::Heat::Value, properties: {{value: {value}}}}}") == []
+
+
+def test_all_mistakes_are_said_at_once_beside_what_can_not_be_read() -> None:
+    lines = of_resources(
+        "n: {type: OS::Neutron::Net, properties: {nmae: {get_param: nothing}, shared: perhaps}}\n"
+        "v: {type: OS::Cinder::Volum}"
+    )
+    assert [line.split("] ")[0] for line in lines] == [
+        "3:62 error[bad-reference",
+        "3:44 error[unknown-property",
+        "3:80 error[wrong-kind",
+        "4:13 error[unknown-type",
+    ]
+
+
+def test_members_and_nested_stacks(tmp_path: Path) -> None:
+    files = {
+        "t.yaml": f"{HEAD}resources:\n"
+        "  a: {type: n.yaml, properties: {size: 5}}\n"
+        "  b: {type: n.yaml}\n"
+        "  g: {type: OS::Heat::ResourceGroup, properties: {count: 2, resource_def: {type: OS::Neutron::Net, "
+        "properties: {nmae: x}}}}\n"
+        "outputs: {o: {value: {get_attr: [a, idd]}}}\n",
+        "n.yaml": f"{HEAD}parameters: {{size: {{type: number}}}}\nresources:\n"
+        "  v: {type: OS::Cinder::Volume, properties: {size: 0, colour: red}}\noutputs: {id: {value: x}}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert said("t.yaml", folder=tmp_path) == [
+        f"n4:52 warning[out-of-range] `size` of OS::Cinder::Volume must be at least 1, not `0` {LATER}",
+        "n4:55 error[unknown-property] OS::Cinder::Volume has no property `colour`; it has availability_zone, "
+        "backup_id, description, image, imageRef, metadata, multiattach, name, read_only, scheduler_hints, size, "
+        "snapshot_id, source_volid, volume_type",
+        "t4:3 error[missing-property] n.yaml needs the property `size`",
+        "t5:113 error[unknown-property] OS::Neutron::Net has no property `nmae`; did you mean `name`?",
+        f"t6:37 warning[unknown-attribute] n.yaml has no attribute `idd` {LATER}; did you mean `id`?",
+    ]
+
+
+def test_a_mistake_in_an_environment_is_placed_there(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(
+        f"{HEAD}parameters: {{size: {{type: string}}}}\nresources:\n"
+        "  v: {type: My::Volume, properties: {size: {get_param: size}}}\n  w: {type: My::Net}\n"
+    )
+    (tmp_path / "e.yaml").write_text(
+        "parameters: {size: ten}\nresource_registry: {'My::Volume': OS::Cinder::Volume, 'My::Net': OS::Neutron::Nt}\n"
+    )
+    assert said("t.yaml", "e.yaml", folder=tmp_path) == [
+        "e1:20 error[wrong-kind] `size` of OS::Cinder::Volume takes a whole number, not `ten`",
+        "e2:66 error[unknown-type] there is no resource type OS::Neutron::Nt; did you mean `OS::Neutron::Net`?",
+    ]
+
+
+def test_a_hidden_value_is_not_told() -> None:
+    template = (
+        f"{HEAD}parameters: {{size: {{type: string, hidden: true, default: secret}}}}\n"
+        "resources:\n  v: {type: OS::Cinder::Volume, properties: {size: {get_param: size}}}\n"
+    )
+    message = "`size` of OS::Cinder::Volume takes a whole number, not a hidden value"
+    assert [line.partition(" ")[2] for line in said(template)] == [f"error[wrong-kind] {message}"]
+
+
+def test_a_function_that_only_newer_versions_have() -> None:
+    resources = "resources: {n: {type: OS::Neutron::Net, properties: {name: {if: [a, b, c]}}}}"
+    assert [line[1:] for line in said(f"heat_template_version: 2015-04-30\n{resources}")] == [
+        "2:60 error[newer-version] `if` is there from version 2016-10-14; this template is 2015-04-30; "
+        "write `heat_template_version: 2016-10-14`"
+    ]
+
+
+TEXTS = {
+    "ip_addr": ("10.0.0.1 ::1 fe80::1:2", "10.0.0.300 10.0.0 010.0.0.1 10.0.0.1/8 a fe80::1%e"),
+    "net_cidr": ("10.0.0.0/24 10.0.0.7/24 2001:db8::/32", "10.0.0.0 10.0.0.0/33 10.0.0/8 a/8 10.0.0.0/024 ::/129"),
+    "ip_or_cidr": ("10.0.0.1 10.0.0.0/8", "10.0.0 10.0.0.0/x"),
+    "mac_addr": ("fa:16:3e:0:0:1 FA-16-3E-00-00-01 fa16.3e00.0001 fa163e000001", "fa:16:3e:00:00 fa:16-3e:0:0:1 g"),
+    "dns_name": ("web web.example.org. 1.2", "-a a_b A a..b x.12."),
+    "rel_dns_name": ("web web.example.org", "web."),
+    "dns_domain": ("example.org.", "example.org a_b."),
+    "cron_expression": (
+        "*,*,*,*,* 0,3,*,*,7 */5,1-4,1,JAN,MON-FRI @daily",
+        "*,*,*,* 60,*,*,*,* x!,*,*,*,* *,25,*,*,* *,*,*,*,*/0",
+    ),
+    "timezone": ("Europe/Paris UTC", "Europe/Pariss x"),
+    "expiration": ("2030-01-31T12:00:00", "tomorrow"),
+    "json_string": ('{"a":1} 1', "{a:1} {"),
+    "neutron.network": ("anything", ""),
+}
+"""Texts that meet a constraint, and those that do not. A field of cron ends with a comma here."""
+
+
+@pytest.mark.parametrize("constraint", TEXTS)
+def test_texts(constraint: str) -> None:
+    right, wrong = (part.split() for part in TEXTS[constraint])
+    if constraint == "cron_expression":
+        right, wrong = ([text.replace(",", " ") for text in texts] for texts in (right, wrong))
+    refused = [text for text in (*right, *wrong) if find_reason(constraint, text)]
+    assert refused == wrong

@@ -1,0 +1,72 @@
+"""Where refusals are shown: by `check`, editors and servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.editing.workspace import Workspace
+from tests.commands import run, write_files
+
+HEAD = "heat_template_version: 2018-08-31\nresources:\n"
+WRONG = f"{HEAD}  v: {{type: OS::Cinder::Volume, properties: {{size: 20, nmae: x, value_specs: 1}}}}\n"
+RULES = '@deny("size", "{v} has {n} GB")\nlarge(v, n) :- os:cinder:volume(_id=v, size=n), is_number(n), n > 10.\n'
+NAMES = ["unknown-property", "unknown-property"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(write_files(tmp_path, {"t.yaml": WRONG, "rules/m.dl": RULES}))
+    return tmp_path
+
+
+def codes(printed: str) -> list[str]:
+    return [refusal["code"] for refusal in json.loads(printed)["refusals"]]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_refusal_is_exit_3_and_hides_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "check", "t.yaml", "--format", "compact")
+    assert (code, out.splitlines()[0]) == (3, "t.yaml:3:52: deny[size] v has 20 GB")
+    assert [line.split("] ")[0] for line in err.splitlines() if "error" in line] == [
+        "t.yaml:3:56: error[unknown-property",
+        "t.yaml:3:65: error[unknown-property",
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("options", "expected", "exit_code"),
+    [
+        ([], NAMES, 3),
+        (["--ignore", "unknown-property"], [], 1),
+        (["--select", "size"], [], 1),
+        (["--select", "size,unknown-*,unknown-property"], NAMES, 3),
+        (["--select", "unknown-property"], NAMES, 3),
+    ],
+)
+def test_codes_are_selected_and_ignored(
+    capsys: pytest.CaptureFixture[str], options: list[str], expected: list[str], exit_code: int
+) -> None:
+    code, out, _ = run(capsys, "check", "t.yaml", "--format", "json", *options)
+    assert (codes(out), code) == (expected, exit_code)
+
+
+def test_other_formats_have_them_like_other_errors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reports = ["sarif=s.json", "junit=j.xml", "github=g.txt"]
+    run(capsys, "check", "t.yaml", *(part for report in reports for part in ("--output", report)))
+    results = json.loads((folder / "s.json").read_text())["runs"][0]["results"]
+    assert sorted((result["ruleId"], result["level"]) for result in results) == [
+        ("size", "error"),
+        *(("unknown-property", "error") for _ in NAMES),
+    ]
+    assert (folder / "g.txt").read_text().count("::error file=t.yaml,line=3,col=") == 3
+    assert '<testcase classname="t.yaml" name="readable">' in (folder / "j.xml").read_text()
+
+
+def test_the_editor_shows_them_beside_findings(folder: Path) -> None:
+    path = folder / "t.yaml"
+    problems = Workspace(folder).judge(path)[str(path)]
+    assert [problem.code for problem in problems] == ["size", *NAMES]
