@@ -340,6 +340,11 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
         return isinstance(value, str) and value.startswith(f"{self.shape}:")
 
 
+REAL_CHECK = constraints.CustomConstraint._is_valid
+REAL_ATTRIBUTES = stk_defn.ResourceProxy.attributes_schema
+"""What `_boot` replaces."""
+
+
 def _boot() -> None:
     """Configure Heat without files, database, services or cloud."""
     logging.disable()

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from heat.common import template_format
 from heatclient.common import template_utils
@@ -34,8 +34,18 @@ _TEXTS = (
 )
 
 
-def compare_files(template: Path, environments: list[Path], root: Path, name: str) -> Report:
-    """Both sides' answers for a template in files: ours reads them, Heat gets what its own client makes of them."""
+class Request(NamedTuple):
+    """What Heat's client sends of a template in files, with a value for each parameter."""
+
+    body: dict[str, Any]
+    files: dict[str, str]
+    environment: dict[str, Any]
+    filled: dict[str, Any]
+    """The values of the parameters that had none."""
+
+
+def send(template: Path, environments: list[Path]) -> Request:
+    """What Heat's own client makes of a template in files."""
     files, body = template_utils.get_template_contents(template_file=str(template))
     more, environment = template_utils.process_multiple_environments_and_files(
         [str(environment) for environment in environments]
@@ -53,7 +63,13 @@ def compare_files(template: Path, environments: list[Path], root: Path, name: st
     for part in nested:  # what it nests may need values too; what is a default elsewhere suits best
         defaults = {name: own.get(name, value) for name, value in fill(part, defaults).items()} | defaults
     environment |= {"parameters": (environment.get("parameters") or {}) | filled, "parameter_defaults": defaults}
-    environment_data = {"parameters": filled, "parameter_defaults": defaults}
+    return Request(body, files, environment, filled)
+
+
+def compare_files(template: Path, environments: list[Path], root: Path, name: str) -> Report:
+    """Both sides' answers for a template in files: ours reads them, Heat gets what its own client makes of them."""
+    body, files, environment, filled = send(template, environments)
+    environment_data = {"parameters": filled, "parameter_defaults": environment["parameter_defaults"]}
     heat = _heat(json.dumps(body), files, environment, name)
     ours = ours_of(template, environments=environments, environment=environment_data, files_root=root, stack_name=name)
     return _report(ours, heat)

@@ -21,18 +21,18 @@ Case = tuple[Path, list[Path], Path]
 """A template, its environments, and the folder that may be read."""
 
 
-def _fixtures() -> list[Case]:
+def find_fixtures() -> list[Case]:
     folders = sorted((_PROJECT / "fixtures/stacks").iterdir())
     return [(next(folder.glob("template.*")), sorted(folder.glob("env.yaml")), folder) for folder in folders]
 
 
-def _corpus() -> list[Case]:
+def find_corpus() -> list[Case]:
     lines = (_CORPUS / "manifest.jsonl").read_text().splitlines() if _CORPUS.is_dir() else []
     roots = [json.loads(line) for line in lines]
     return [(_CORPUS / root["root"], [_CORPUS / env for env in root["envs"]], _CORPUS) for root in roots]
 
 
-@pytest.mark.parametrize("cases", [_fixtures(), _corpus()], ids=["fixtures", "corpus"])
+@pytest.mark.parametrize("cases", [find_fixtures(), find_corpus()], ids=["fixtures", "corpus"])
 def test_heat_resolves_what_we_read_as_we_do(cases: list[Case]) -> None:
     if not cases:
         pytest.skip("the corpus is not here")
