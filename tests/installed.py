@@ -65,7 +65,7 @@ def install(folder: Path) -> cfg.ConfigOpts:
 def grant(folder: Path) -> None:
     """Add the services of the page to heat.conf, a request that awaits approval, and the files of a host before."""
     blocks = re.findall(r"```ini\n(.*?)```", INSTALL, re.S)
-    [section] = [moved(block, folder) for block in blocks if "store = sqlite" in block]
+    [section] = [moved(block, folder) for block in blocks if "services = edge" in block]
     with (folder / "etc/heat/heat.conf").open("a") as conf:
         conf.write(section.partition("\n")[2])
     (folder / "var/lib/heat").mkdir(parents=True)
