@@ -163,7 +163,9 @@ def test_templates_that_are_checked_together_are_the_whole_cloud(
 
 
 def test_a_cloud_of_one_stack_is_a_cloud(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "a.yaml").write_text(template("web") + "  t: {type: OS::Nova::Server, properties: {name: web, flavor: m}}\n")
+    (folder / "a.yaml").write_text(
+        template("web") + "  t: {type: OS::Nova::Server, properties: {name: web, flavor: m}}\n"
+    )
     caller = folder / "caller.json"
     caller.write_text('{"project": "p1"}')
     arguments = ("check", folder / "a.yaml", "--together", "--rules", folder / "m.dl", "--caller", caller)

@@ -1,4 +1,4 @@
-"""What a body says of its operands: which are the same value, and what that value must be.
+"""What a body says of its operands: classes of equal ones.
 
 ``a = b, b = "tcp"`` => `a` and `b` are one class, which must be "tcp".
 """

@@ -1,4 +1,4 @@
-"""Lints: what is no error in a rule, but probably a mistake. They change no evaluation.
+"""Lints: probable mistakes in rules, which change no evaluation.
 
 Each module of `lints` is one lint: its docstring explains it, and its `LINT` has a wrong example, a right one and the
 function that finds it.

@@ -13,7 +13,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.patterns import find_problem
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
-from datalog_gate.analysis.single_use import find_single_uses
+from datalog_gate.analysis.single_variables import find_single_uses
 from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Span, did_you_mean, format_count
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind

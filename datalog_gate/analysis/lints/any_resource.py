@@ -1,4 +1,4 @@
-"""A `not` or an aggregate that joins no variable for a resource beside it.
+"""A `not` or an aggregate that joins no resource beside it.
 
 It is about the rows of any resource.
 """

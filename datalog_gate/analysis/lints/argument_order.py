@@ -39,7 +39,7 @@ def find_argument_order(review: Review) -> Iterator[Diagnostic]:
 def _with_constants(call: ir.Call, body: BodyFacts) -> ir.Call:
     """The call with the constants that its inputs must be."""
     given = [[constant for constant, _ in body.constants(term, call.span)] for term in call.inputs]
-    inputs = tuple(one[0] if len(one) == 1 else term for one, term in zip(given, call.inputs, strict=True))
+    inputs = tuple(found[0] if len(found) == 1 else term for found, term in zip(given, call.inputs, strict=True))
     return ir.Call(call.builtin, inputs, call.outputs, call.span)
 
 

@@ -1,4 +1,4 @@
-"""A text with a blank at its start or end, which a template hardly has."""
+"""A text with a blank at its start or end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text that the builtin or aggregate which it is compared with never returns."""
+"""A text that the builtin or aggregate beside it never returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A policy whose rules only hold on actions on which it is not judged."""
+"""A policy whose rules hold only on other actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A size compared with another unit: a volume's GiB with ``500 * 1024``."""
+"""A size in another unit: a volume's GiB with ``500 * 1024``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text that is the name of a variable for a resource, in a column that holds resources."""
+"""A variable's name as a text, in a column of resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A variable that occurs once, in a named column or beside a variable of a similar name."""
+"""A variable that occurs once, in a column given by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from datalog_gate.analysis.linting import Lint, Review
-from datalog_gate.analysis.single_use import find_single_uses
+from datalog_gate.analysis.single_variables import find_single_uses
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.records import replace
 from datalog_gate.language.walk import nodes

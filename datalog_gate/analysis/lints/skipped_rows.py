@@ -1,4 +1,4 @@
-"""A count that leaves out rows, since its first term is null in them."""
+"""A count that leaves out rows in which its term is null."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text or pattern to search for that finds something else than meant."""
+"""A text or pattern that finds something else than meant."""
 
 from __future__ import annotations
 

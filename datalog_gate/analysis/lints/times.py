@@ -1,4 +1,4 @@
-"""A text that the time never has, or is not compared with as one."""
+"""A text that the time never has, or not compared as time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations of a body that share no variable: every row meets every row."""
+"""Relations of a body that share no variable."""
 
 from __future__ import annotations
 
