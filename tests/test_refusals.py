@@ -61,9 +61,13 @@ PROPERTIES = {
     "s: {type: OS::Nova::Server, properties: {flavor: f, networks: [{nework: n}]}}": "3:67 error[unknown-property] "
     "`networks[0]` has no property `nework`; did you mean `network`?",
     "s: {type: OS::Nova::Server, properties: {image: i}}": "3:3 error[missing-property] OS::Nova::Server needs the "
-    "property `flavor`",
+    "property `flavor`; add `flavor`, a text",
+    "s: {type: OS::Nova::Server, properties: {flavour: f}}": "3:44 error[unknown-property] OS::Nova::Server has no "
+    "property `flavour`; did you mean `flavor`?",  # the flavor is not missing besides
+    "p: {type: OS::Neutron::Port, properties: {netwrk_id: n}}": "3:45 error[unknown-property] OS::Neutron::Port has no "
+    "property `netwrk_id`; did you mean `network_id`?",
     "p: {type: OS::Neutron::Port, properties: {network: n, allowed_address_pairs: [{}]}}": "3:81 "
-    "error[missing-property] `allowed_address_pairs[0]` needs the property `ip_address`",
+    "error[missing-property] `allowed_address_pairs[0]` needs the property `ip_address`; add `ip_address`, a text",
     "v: {type: OS::Cinder::Volume, properties: {size: big}}": "3:52 error[wrong-kind] `size` of OS::Cinder::Volume "
     "takes a whole number, not `big`",
     "n: {type: OS::Neutron::Net, properties: {name: 1.5}}": "3:50 error[wrong-kind] `name` of OS::Neutron::Net takes a "
@@ -130,6 +134,14 @@ def test_what_refers_to_a_resource_is_looked_at_when_it_is_created() -> None:
     ]
 
 
+def test_a_misspelt_name_of_what_is_needed_is_refused_at_once() -> None:
+    pairs = "allowed_address_pairs: [{ip_adress: {get_attr: [n, mtu]}}]"
+    assert of_resources(f"{NET}p: {{type: OS::Neutron::Port, properties: {{network: n, {pairs}}}}}") == [
+        "4:82 error[unknown-property] `allowed_address_pairs[0]` has no property `ip_adress`; "
+        "did you mean `ip_address`?"
+    ]
+
+
 def test_attributes_and_names() -> None:
     outputs = "outputs: {a: {value: {get_attr: [n, statu]}}, b: {value: {get_attr: [s, x, y]}}}\n"
     template = (
@@ -140,6 +152,33 @@ def test_attributes_and_names() -> None:
         "t4:3 error[duplicate-name] `n` is a parameter and a resource; give one of them another name",
         "t6:37 error[unknown-attribute] OS::Neutron::Net has no attribute `statu`; did you mean `status`?",
     ]
+
+
+MEMBER = "{type: OS::Heat::RandomString, properties: {lenght: 5}}"
+GROUPS = {
+    f"OS::Heat::ResourceGroup, properties: {{resource_def: {MEMBER}}}": (
+        "resource.0.valu resource.0,valu attributes,valu valu refs_mp",
+        "resource.0.value,x resource.9.valu refs_map,x attributes resource.0 show",
+    ),
+    "OS::Heat::ResourceChain, properties: {resources: [OS::Heat::RandomString, Acme::Disk]}": (
+        "resource.0.valu attributes,valu refs_map",
+        "attributes,value refs,0 resource.7.valu resource.1.valu",
+    ),
+    f"OS::Heat::AutoScalingGroup, properties: {{max_size: 1, min_size: 1, resource: {MEMBER}}}": (
+        "outputs,valu outputs_list,valu resource.7.valu resource.0,valu",
+        "outputs_list,value valu resource.0 current_size",
+    ),
+}
+"""Groups, with the attributes that Heat refuses and those that it accepts."""
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_attributes_of_members(group: str) -> None:
+    wrong, right = (part.split() for part in GROUPS[group])
+    outputs = "".join(f"  {at}: {{value: {{get_attr: [g, {at}]}}}}\n" for at in (*wrong, *right))
+    found = said(f"{HEAD}resources:\n  g: {{type: {group}}}\noutputs:\n{outputs}")
+    said_of = [line.split(":")[0] for line in found if "error[unknown-attribute] OS::Heat::RandomString has no" in line]
+    assert said_of == [f"t{line}" for line in range(5, 5 + len(wrong))]
 
 
 def test_an_attribute_in_a_branch_that_is_not_taken_is_not_read() -> None:
@@ -167,7 +206,8 @@ def test_members_and_nested_stacks(tmp_path: Path) -> None:
         "  b: {type: n.yaml}\n"
         "  g: {type: OS::Heat::ResourceGroup, properties: {count: 2, resource_def: {type: OS::Neutron::Net, "
         "properties: {nmae: x}}}}\n"
-        "outputs: {o: {value: {get_attr: [a, idd]}}}\n",
+        "outputs: {o: {value: {get_attr: [a, idd]}}, p: {value: {get_attr: [a, resource.v.siz]}}, q: {value: "
+        "{get_attr: [a, resource.v.size]}}}\n",
         "n.yaml": f"{HEAD}parameters: {{size: {{type: number}}}}\nresources:\n"
         "  v: {type: OS::Cinder::Volume, properties: {size: 0, colour: red}}\noutputs: {id: {value: x}}\n",
     }
@@ -178,9 +218,10 @@ def test_members_and_nested_stacks(tmp_path: Path) -> None:
         "n4:55 error[unknown-property] OS::Cinder::Volume has no property `colour`; it has availability_zone, "
         "backup_id, description, image, imageRef, metadata, multiattach, name, read_only, scheduler_hints, size, "
         "snapshot_id, source_volid, volume_type",
-        "t4:3 error[missing-property] n.yaml needs the property `size`",
+        "t4:3 error[missing-property] n.yaml needs the property `size`; add `size`, a parameter of type number",
         "t5:113 error[unknown-property] OS::Neutron::Net has no property `nmae`; did you mean `name`?",
         f"t6:37 warning[unknown-attribute] n.yaml has no attribute `idd` {LATER}; did you mean `id`?",
+        f"t6:71 warning[unknown-attribute] OS::Cinder::Volume has no attribute `siz` {LATER}; did you mean `size`?",
     ]
 
 

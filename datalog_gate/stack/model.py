@@ -222,7 +222,7 @@ class Live:
 @dataclass(frozen=True, slots=True)
 class Template:
     """The template that defines a stack's resources. Its names refer to the `stack` with that id. `functions` are those
-    of its version, including condition functions. `attributes` are those that it reads, resource and name by the path
+    of its version, including condition functions. `attributes` are those that it reads, resource and keys by the path
     of the call's arguments; branches of an `if` that are not taken read none."""
 
     stack: str
@@ -230,7 +230,7 @@ class Template:
     conditions: Mapping[str, Data]
     functions: frozenset[str]
     outputs: Mapping[str, Data]
-    attributes: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
+    attributes: Mapping[Path, tuple[str, Sequence[Data]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Scope:
     """Where the user wrote the value of each parameter."""
     conditions: Mapping[str, Data] = field(default_factory=dict)
     """The conditions as written."""
-    attributes: dict[Path, tuple[str, str]] = field(default_factory=dict)
+    attributes: dict[Path, tuple[str, Sequence[Data]]] = field(default_factory=dict)
     """As `Template.attributes`."""
     files: dict[str, str] = field(default_factory=dict)
     """The texts read by `get_file`, by file name."""
@@ -396,8 +396,8 @@ class Scope:
         name, *keys = arguments
         if not self._names_resource(name, path, "attribute"):
             return None
-        if keys and isinstance(keys[0], str):
-            self.attributes[path] = name, keys[0]
+        whole = keys[:1] if self.dialect.date == "2013-05-23" else keys  # there the path selects from the whole value
+        self.attributes[path] = name, whole
         if self.reading >= MAX_READING and name not in self.done:  # so that long chains need no recursion
             for other in _in_order(self.definitions, str(name), self.done):
                 self.read(self, other)
@@ -407,7 +407,6 @@ class Scope:
         if resource is None or not keys:
             raise Undecided
         self.tree.spend(self._steps_of_attribute(resource))
-        whole = keys[:1] if self.dialect.date == "2013-05-23" else keys  # there the path selects from the whole value
         value = self.tree.assumed.within(attribute(resource, whole, self.tree.type_of))
         try:
             value = select(value, keys[len(whole) :])

@@ -24,6 +24,7 @@ KINDS = {
     "boolean": "true or false",
     "list": "a list",
     "map": "a map",
+    "any": "any value",
 }
 _EMPTY: Mapping[str, Data] = {"string": "", "integer": 0, "number": 0, "boolean": False, "list": [], "map": {}}
 """What Heat takes for a null."""
@@ -71,29 +72,41 @@ def _check_parts(
     """The mistakes in the properties of a type, or in a map with a schema."""
     moved = moves.get(tuple([step for step in path if isinstance(step, str)]), ()) if moves else ()
     parts = owner.parts
+    missing = [
+        name
+        for name in owner.needed
+        if name not in data and not any(target == name and data.get(source) is not None for source, target in moved)
+    ]
     for name, value in data.items():
         part = parts.get(name)
         if part is None:
-            yield _unknown((*path, name), owner)
+            near = closest(str(name), parts)
+            meant = dict(moved).get(str(near), near)
+            yield _unknown((*path, name), owner, near, meant in missing)
+            missing = [other for other in missing if other != meant]
         elif type(value) is str and part.kind == "string" and not part.is_checked:
             continue
         elif not moved or (name, None) not in moved:
             yield from check_value(part, value, (*path, name), moves)
-    for name in owner.needed:
-        if name not in data and not any(target == name and data.get(source) is not None for source, target in moved):
-            yield Mistake("missing-property", path, f"{_name(owner, path)} needs the property `{name}`", at_once=True)
+    for name in missing:
+        message = f"{_name(owner, path)} needs the property `{name}`"
+        yield Mistake("missing-property", path, message, f"add `{name}`, {_describe(parts[name])}", at_once=True)
     for source, target in moved:
         if target and _is_something(data.get(source)) and _is_something(data.get(target)):
             yield Mistake("not-allowed", (*path, source), f"is the same as `{target}`", "give one of them")
 
 
-def _unknown(path: Path, owner: ResourceType | Property) -> Mistake:
+def _unknown(path: Path, owner: ResourceType | Property, near: str | None, missing: bool) -> Mistake:
+    """The mistake of a name that was probably meant to be `near`; `missing` says that Heat misses that."""
     names = sorted(owner.parts)
-    near = closest(str(path[-1]), names)
     others = f"it has {', '.join(names)}" if 0 < len(names) < MANY else None
     message = f"{_name(owner, path[:-1])} has no property `{path[-1]}`"
     help_ = suggest_name(near, "`") if near else others
-    return Mistake("unknown-property", path, message, help_, at_once=isinstance(owner, ResourceType))
+    return Mistake("unknown-property", path, message, help_, at_once=missing or isinstance(owner, ResourceType))
+
+
+def _describe(part: Property) -> str:
+    return f"one of {', '.join(map(str, part.allowed))}" if part.allowed else KINDS[part.kind]
 
 
 def _name(owner: ResourceType | Property, path: Path) -> str:

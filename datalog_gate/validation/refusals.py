@@ -5,15 +5,17 @@ Source: heat/engine/stack.py (validate) and resource.py. What Heat finds only wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, in_order, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import ResourceType
-from datalog_gate.stack.model import NESTING, Data, Resource, Stack
+from datalog_gate.stack.model import CHAIN, NESTING, RESOURCE_GROUP, SCALING_GROUP, Data, Resource, Resources, Stack
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.validation.properties import Mistake, Moves, check_properties, find_moves, format_path, format_value
@@ -21,6 +23,8 @@ from datalog_gate.validation.properties import Mistake, Moves, check_properties,
 LATER = "Heat finds this only when it creates the resource"
 _SHOW = "show"
 """The attribute that all types have."""
+_OF_MEMBERS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP)
+"""The groups whose attributes are those of their members."""
 _REFERENCES = frozenset({"get_resource", "get_attr", "Fn::GetAtt"})
 
 
@@ -49,6 +53,18 @@ def _overlap(span: Span | None, other: Span) -> bool:
         return False
     starts = max((span.line, span.column), (other.line, other.column))
     return starts < min((span.end_line, span.end_column), (other.end_line, other.end_column))
+
+
+class _Lack(NamedTuple):
+    """An attribute that a resource does not have, and those that it has."""
+
+    owner: Resource
+    attribute: str
+    names: tuple[str, ...]
+    step: int
+    """Its place in the arguments of the call."""
+    now: bool
+    """Whether Heat's validation finds it."""
 
 
 @dataclass(slots=True)
@@ -160,7 +176,8 @@ class _RefusalSearch:
         for parameter in resource.nested.parameters if resource.nested else ():
             if parameter.origin == "none" and parameter.name not in resource.properties:
                 message = f"{resource.type} needs the property `{parameter.name}`"
-                self._add("missing-property", message, resource.locate(()), None, stack.depth == 0)
+                help_ = f"add `{parameter.name}`, a parameter of type {parameter.type}"
+                self._add("missing-property", message, resource.locate(()), help_, stack.depth == 0)
 
     def _check_policies(self, resource: Resource, kind: ResourceType | None) -> None:
         if resource.deletion_policy == "Snapshot" and not (kind and kind.snapshot):
@@ -189,33 +206,58 @@ class _RefusalSearch:
         if template is None or template.stack != stack.id:
             return
         resources = stack.apart
-        for path, (name, attribute) in template.attributes.items():
+        for path, (name, keys) in template.attributes.items():
             resource = resources.resource(name)
-            names = self._attributes(resource) if resource else None
             reader = resources.resource(str(path[1])) if path[0] in ("resources", "Resources") else None
-            if (
-                resource is None
-                or names is None
-                or attribute in (*names, _SHOW)
-                or (reader and self._is_unread(reader))
-            ):
+            lack = self._find_lack(resource, keys) if resource and not (reader and self._is_unread(reader)) else None
+            if lack is None:
                 continue
-            message = f"{resource.type} has no attribute `{attribute}`"
-            near = closest(attribute, names)
-            others = f"it has {', '.join(sorted(names))}" if names else None
-            place = stack.locate((*path, 1))
-            kind = self.catalogue.type(resource.type)
-            now = kind is not None and not kind.any_attribute
-            self._add("unknown-attribute", message, place, suggest_name(near, "`") if near else others, now)
+            message = f"{lack.owner.type} has no attribute `{lack.attribute}`"
+            near = closest(lack.attribute.rpartition(".")[2], lack.names)
+            others = f"it has {', '.join(sorted(lack.names))}" if lack.names else None
+            place = stack.locate((*path, lack.step))
+            self._add("unknown-attribute", message, place, suggest_name(near, "`") if near else others, lack.now)
 
-    def _attributes(self, resource: Resource) -> tuple[str, ...] | None:
-        """The attributes of a resource; None if they are not known."""
-        kind = self.catalogue.type(resource.type)
-        if kind and not kind.any_attribute:
-            return tuple(kind.attributes)
-        if kind or resource.nested is None or resource.type in NESTING:
+    def _find_lack(self, resource: Resource, keys: Sequence[Data], step: int = 1, now: bool = True) -> _Lack | None:
+        """The attribute read by the keys, of which the first is at that step of the call, if there is none. Groups pass
+        on to their members what is not their own."""
+        key = keys[0] if keys else None
+        if not isinstance(key, str):
             return None
-        return (*resource.nested.outputs, "OS::stack_id")
+        kind = self.catalogue.type(resource.type)
+        by_template = kind is None and resource.nested is not None and resource.type not in NESTING
+        if resource.nested and (resource.type in _OF_MEMBERS or (by_template and key.startswith("resource."))):
+            members, rest = _pick_members(resource, resource.nested.apart, keys, kind.attributes if kind else {})
+            at = step + len(keys) - len(rest)
+            lacks = (self._find_lack(member, rest, at, now and not by_template) for member in members)
+            return next(filter(None, lacks), None)
+        names: tuple[str, ...]
+        if by_template and resource.nested:
+            names, now = (*resource.nested.outputs, "OS::stack_id"), False
+        elif kind and not kind.any_attribute:
+            names = tuple(kind.attributes)
+        else:
+            return None
+        return None if key in (*names, _SHOW) else _Lack(resource, key, names, step, now)
+
+
+def _pick_members(
+    group: Resource, resources: Resources, keys: Sequence[Data], own: Collection[str]
+) -> tuple[list[Resource], Sequence[Data]]:
+    """The resources in a group whose attributes Heat reads for the keys, of those that are alike one; and the keys that
+    it reads of them. `own` are the attributes of the group (`_nested_output_defns`, heat/engine/resources/openstack/
+    heat/resource_group.py)."""
+    first, *rest = keys
+    scaling = group.type == SCALING_GROUP
+    chosen = [*resources.others, *(name for alike in resources.types.values() for name in islice(alike.properties, 1))]
+    if str(first).startswith("resource."):
+        name, *attributes = str(first).split(".", 2)[1:]
+        keys = [*attributes, *rest]
+        chosen = chosen if scaling else [name]
+    elif first in own or scaling:
+        keys = rest if first in ("attributes", "outputs", "outputs_list") else []
+    members = map(resources.resource, chosen)
+    return [member for member in members if member and not member.maybe], keys
 
 
 def _find_newer(stack: Stack, value: Data) -> tuple[str, str] | None:
