@@ -98,6 +98,8 @@ PROPERTIES = {
     "deletion policy Snapshot; use Delete or Retain",
     "n: {type: OS::Neutron::Net, update_policy: {rolling: {}}}": "3:47 error[unknown-property] the update policy of "
     "OS::Neutron::Net has no `rolling`; leave it out",
+    "n: {type: OS::Neutron::Net, external_id: x, depends_on: [o]}\no: {type: OS::Neutron::Net}": "3:59 "
+    "error[not-allowed] a resource with `external_id` can't depend on others; leave out `depends_on`",
 }
 """A resource, and what is said of it."""
 
@@ -118,6 +120,9 @@ def test_each_mistake_is_said_with_its_place(resource: str) -> None:
         "v2: {type: OS::Cinder::Volume, properties: {size: 1}}",
         "n: {type: OS::Heat::None, properties: {nmae: [x]}}",
         "n: {type: OS::Neutron::Net, external_id: x, properties: {nmae: x}}",
+        NET + "o: {type: OS::Neutron::Net, external_id: x, depends_on: []}",
+        NET + "o: {type: OS::Neutron::Net, external_id: '', depends_on: n}",
+        NET + "o: {type: OS::Neutron::Net, external_id: null, depends_on: n}",
         "n: {type: OS::Neutron::Nett, condition: false}",
         "r: {type: OS::Neutron::SecurityGroup, properties: {rules: [{protocol: 6}]}}",
         NET + "o: {type: OS::Heat::Value, properties: {value: {get_attr: [n, show]}}}",

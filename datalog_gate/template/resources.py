@@ -135,7 +135,7 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         result.nested or result.open_members
     ):  # Heat creates nested stacks anyhow
         result.external = external if isinstance(external, Unknown) else True
-    if isinstance(external, str):
+    if isinstance(external, str) and external:
         result.requires = {}  # rsrc_defn.py:263
     return result
 

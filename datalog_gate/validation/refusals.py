@@ -92,6 +92,14 @@ class _RefusalSearch:
         self._check_attributes(stack)
 
     def _check_resource(self, stack: Stack, resource: Resource) -> None:
+        if (resource.external or resource.nested) and not resource.requires:
+            written = resource.written(("external_id", "depends_on"), frozenset())
+            if written.get("external_id") and written.get("depends_on"):  # rsrc_defn.py:263
+                message, place = (
+                    "a resource with `external_id` can't depend on others",
+                    resource.locate(("depends_on",)),
+                )
+                self._add("not-allowed", message, place, "leave out `depends_on`")
         kind = self.catalogue.type(resource.type)
         if kind is None:
             self._check_type(resource)
