@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -194,6 +195,23 @@ def test_check_as_json_is_one_object_a_line_for_each_template(capsys: pytest.Cap
                          "message": "absent.yaml can't be read: No such file or directory"}],
     }  # fmt: skip
     assert list(map(json.loads, Path("out.json").read_text().splitlines())) == [first, second, third]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "said"),
+    [
+        (FILES["deny.yaml"].encode(), "--format compact", 1, "-:6:41: deny[flavor] web takes huge"),
+        (FILES["deny.yaml"].encode(), "ok.yaml --format json --jobs 2", 1, '{"template": "-", '),
+        (b"a: \xff\n", "", 3, "-:1:4: error[encoding] byte 3 of the file is not UTF-8"),
+    ],
+)
+def test_check_reads_standard_input(
+    text: bytes, options: str, code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert run(f"check - {options} --rules m.dl") == code
+    printed = capsys.readouterr()
+    assert (printed.out or printed.err).splitlines()[0].startswith(said)
 
 
 def test_together_gives_one_decision_with_distinct_names(capsys: pytest.CaptureFixture[str]) -> None:

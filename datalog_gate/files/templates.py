@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from datalog_gate.base.diagnostics import SENT, Diagnostic, Span
@@ -220,9 +221,9 @@ def unreadable(path: str | Path, error: Exception) -> InputError:
     return InputError.of(f"{path} can't be read: {reason}")
 
 
-def read_text(path: str | Path) -> str:
-    """Read a file of UTF-8. Errors: InputError (`unreadable`, `encoding`, `too-large`)."""
-    content = _read_bytes(Path(path))
+def read_text(path: str | Path, file: BinaryIO | None = None) -> str:
+    """Read a file of UTF-8, which may be open. Errors: InputError (`unreadable`, `encoding`, `too-large`)."""
+    content = _read_bytes(Path(path), file)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -241,10 +242,10 @@ def _text_of(path: Path, unsaved: Mapping[Path, str]) -> str:
     return read_text(path) if text is None else text
 
 
-def _read_bytes(path: Path) -> bytes:
+def _read_bytes(path: Path, file: BinaryIO | None = None) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        with nullcontext(file) if file else path.open("rb") as opened:
+            content = opened.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
     if len(content) > MAX_BYTES:

@@ -147,7 +147,7 @@ def _add_part(
 
 def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = _add_command(commands, "check", "check_stacks")
-    help_ = "template file, or a folder of them (default: those of the configuration)"
+    help_ = "template file, a folder of them, or - for standard input (default: those of the configuration)"
     command.add_argument("template", nargs="*", metavar="TEMPLATE", help=help_)
     _add_configured(command, *BY_NAME)
     help_ = "print these options as the project's configuration, and where each value comes from; judge nothing"
@@ -194,7 +194,9 @@ def _reader(read: Callable[[str], object]) -> Callable[[str], object]:
 
 def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     facts = _add_command(commands, "facts", "facts_and_queries")
-    facts.add_argument("template", nargs="+", metavar="TEMPLATE", help="template file, or a folder of them")
+    facts.add_argument(
+        "template", nargs="+", metavar="TEMPLATE", help="template file, a folder of them, or - for standard input"
+    )
     _add_configured(facts, "environment", "parameter", "assume", "stack-name", "files-root", "catalogue", "heat-conf")
     _add_list(facts, "--relation", "only this relation (default: all)", metavar="NAME")
     facts.add_argument("--format", choices=("text", "jsonl"), default="text")

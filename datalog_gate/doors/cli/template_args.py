@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain, count
 from pathlib import Path
@@ -17,9 +18,11 @@ from datalog_gate.doors.cli.tolerance import find_further_refusals
 from datalog_gate.files.check_options import LIVE_PREFIX, rebase_path
 from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.discovery import check_folder, discover_templates
-from datalog_gate.files.templates import read_before, read_stack, root_name
+from datalog_gate.files.templates import read_before, read_stack, read_text, resolve, root_name
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Data, Stack
+
+STANDARD_INPUT = "-"
 
 
 class RootTemplate(NamedTuple):
@@ -38,11 +41,13 @@ class RootTemplate(NamedTuple):
     """Whether it was found in a folder with others and is judged by itself."""
     parameters: Mapping[str, Data] = {}
     """Its own parameters, which override the common ones."""
+    unsaved: Mapping[Path, str] = {}
+    """The text of standard input, if that is a template."""
 
 
 def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
     """Find the templates, including those in folders, then the modules. Names are unique if they are judged together.
-    Errors: UsageError."""
+    Errors: UsageError; InputError if standard input is a template and can't be read."""
     configuration, given = options.configuration, options.given
     named = options.template or given & {"stack", "module"}
     listed = _find_named(options.template) if named else _find_configured(configuration)
@@ -62,10 +67,12 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
         raise UsageError("check takes a TEMPLATE, a --module or a --stack, or templates of a datalog-gate.toml")
     names: list[str] = []
     for template, *_ in templates:
-        stem = options.stack_name or root_name(Path(template))
+        stem = options.stack_name or ("stack" if template == STANDARD_INPUT else root_name(Path(template)))
         candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
         names.append(next(name for name in candidates if not options.together or name not in names))
     several = len(templates) > 1 and not options.together
+    sent = STANDARD_INPUT in options.template
+    unsaved = {resolve(STANDARD_INPUT): read_text(STANDARD_INPUT, sys.stdin.buffer)} if sent else {}
     roots = [
         RootTemplate(
             template=template,
@@ -74,6 +81,7 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
             assumptions=_assumptions(options.assume, {*names} - {name}),
             files_root=root,
             may_be_empty=several and root is not None,
+            unsaved=unsaved,
         )
         for (template, environments, root), name in zip(templates, names, strict=True)
     ]
@@ -180,6 +188,7 @@ def _inputs(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogu
         "files_root": options.files_root or root.files_root,
         "stack_name": root.name,
         "catalogue": catalogue,
+        "unsaved": root.unsaved,
     }
 
 
