@@ -45,7 +45,7 @@ SERVERS = POLICY + "os:nova:server(_id=x).\n"
 NETS = POLICY + "os:neutron:net(_id=x).\n"
 LATER = OK.replace('"{x}"', '"{x}", enforce_from="2207-03-01"')
 RULES, SUITE, FACTS = "rules", "suite", "facts template.yaml --relation heat:hook"
-REFUSED = "check template.yaml --rules m.dl --quiet"
+REFUSED = "check template.yaml --rules m.dl --quiet --deprecated"
 Files = Mapping[str, str | bytes]
 LINTS = list_lints()
 
@@ -64,6 +64,7 @@ REFUSALS = {
     "duplicate-name": tuple(
         GOOD + f"parameters:\n  {name}:\n    type: string\n    default: a\n" for name in ("net", "name")
     ),
+    "deprecated": (SUBNET.replace("network:", "network_id:") + "cidr: 10.0.0.0/24}\n", SUBNET + "cidr: 10.0.0.0/24}\n"),
 }
 """A template that Heat refuses, and one that it accepts."""
 CASES: dict[str, tuple[str, str | Files, str | Files]] = {

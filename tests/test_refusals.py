@@ -10,6 +10,7 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.validation.deprecation import find_deprecated
 from datalog_gate.validation.refusals import find_further_refusals, find_refusals
 from datalog_gate.validation.texts import find_reason
 
@@ -259,6 +260,26 @@ def test_a_function_that_only_newer_versions_have() -> None:
         "2:60 error[newer-version] `if` is there from version 2016-10-14; this template is 2015-04-30; "
         "write `heat_template_version: 2016-10-14`"
     ]
+
+
+def test_what_heat_hides_or_deprecates() -> None:
+    template = (
+        f"{HEAD}resources:\n  f: {{type: OS::Nova::FloatingIP}}\n"
+        "  r: {type: OS::Heat::RandomString, properties: {sequence: letters}}\n"
+        "  w: {type: OS::Mistral::Workflow, properties: {type: direct, tasks: [{name: t, policies: {}}]}}\n"
+        "  s: {type: OS::Nova::Server, properties: {flavor: f, networks: [{uuid: n}], personality: {}}}\n"
+        "outputs: {o: {value: {get_attr: [s, first_address]}}}\n"
+    )
+    assert [_line(warning) for warning in find_deprecated(read_stack(template), SHIPPED)] == [
+        "t3:13 warning[deprecated] the type OS::Nova::FloatingIP is hidden since Heat 11.0.0",
+        "t4:50 warning[deprecated] `sequence` of OS::Heat::RandomString is hidden since Heat 5.0.0; "
+        "write `character_classes.class`",
+        "t5:81 warning[deprecated] `tasks[0].policies` of OS::Mistral::Workflow is hidden since Heat 8.0.0",
+        "t6:67 warning[deprecated] `networks[0].uuid` of OS::Nova::Server is hidden since Heat 5.0.0; write `network`",
+        "t6:78 warning[deprecated] `personality` of OS::Nova::Server is deprecated since Heat 12.0.0",
+        "t7:37 warning[deprecated] the attribute `first_address` of OS::Nova::Server is hidden since Heat 5.0.0",
+    ]
+    assert find_refusals(read_stack(template), SHIPPED) == ()
 
 
 TEXTS = {

@@ -134,6 +134,7 @@ CODES: dict[str, str] = {
     "bad-template": "A section or resource of a template that is not well formed.",
     "group-size": "A scaling group whose size is not between its minimum and maximum.",
     "newer-version": "A section, key or function that the template's version does not have yet.",
+    "deprecated": "A property, type or attribute that Heat hides or deprecates, with `--deprecated`.",
     "bad-function": "A template function with arguments that it can't take.",
     "bad-reference": "A reference to a parameter, resource or condition that does not exist.",
     "bad-parameter": "A parameter that does not exist, or whose value is not allowed.",
@@ -167,6 +168,7 @@ REFUSALS = (
     "unknown-attribute",
     "duplicate-name",
     "newer-version",
+    "deprecated",
 )
 """The codes of what Heat's own validation would refuse, which `--select` and `--ignore` take."""
 

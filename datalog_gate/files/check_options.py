@@ -192,6 +192,7 @@ CHECK_OPTIONS = (
     CheckOption(
         "select", "judge only these policies, or those that match a pattern", "A,B", read=read_list, default=()
     ),
+    CheckOption("deprecated", "warn of what Heat hides or deprecates", flag=True, default=False),
     CheckOption("ignore", "do not judge these policies", "A,B", read=read_list, default=()),
     CheckOption(
         "baseline",

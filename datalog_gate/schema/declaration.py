@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -69,6 +70,8 @@ def is_all(relation: RelationRef) -> bool:
 
 Range = tuple[int | None, int | None]
 """The minimum and maximum number; None without a bound."""
+Status = Sequence[str | None]
+"""``hidden``, ``deprecated`` or ``unsupported``, and since which Heat, if known; empty for what Heat supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,7 @@ class Property:
     """A regular expression of Python that a text must match as a whole."""
     implemented: bool = True
     """Whether Heat takes a value for it."""
+    status: Status = ()
     parts: dict[str, Property] = field(init=False, repr=False, compare=False)
     needed: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The children that a map must have."""
@@ -191,6 +195,8 @@ class ResourceType:
     """Whether `Snapshot` is a deletion policy of it."""
     update_policy: tuple[Property, ...] = ()
     """What its update policy may have."""
+    status: Status = ()
+    attribute_status: Mapping[str, Status] = field(default_factory=dict)
     parts: dict[str, Property] = field(init=False, repr=False, compare=False)
     needed: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The properties that a resource must have."""

@@ -30,7 +30,7 @@ _REFERENCES = re.compile(
     r"|stack|queue|user|user_data|container|domain|image|UserData|UserName|(LaunchConfiguration|\w+Group)Name"
 )
 """The names of string properties that may hold a `get_resource` although Heat's schema does not say so."""
-_PLAIN = ("kind", "required", "default", "update_allowed", "custom", "pattern", "implemented")
+_PLAIN = frozenset({"kind", "required", "default", "update_allowed", "custom", "pattern", "implemented", "status"})
 """The fields of a property that are stored as they are."""
 ANYTHING = Property("_value", "any")
 _NO_WORD = re.compile("[^A-Za-z0-9_]")
@@ -156,6 +156,8 @@ def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:
         any_attribute=data.get("any_attribute", False),
         snapshot=data.get("snapshot", False),
         update_policy=_properties(data.get("update_policy", {})),
+        status=data.get("status", ()),
+        attribute_status=data.get("attribute_status", {}),
     )
 
 
@@ -164,7 +166,7 @@ def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
 
 
 def _property(name: str, data: dict[str, Any]) -> Property:
-    plain = {key: data[key] for key in _PLAIN if key in data}
+    plain = {key: value for key, value in data.items() if key in _PLAIN}
     allowed = tuple(data["allowed"]) if "allowed" in data else ()
     children = _properties(data["children"]) if "children" in data else ()
     item = _property("_value", data["item"]) if "item" in data else None

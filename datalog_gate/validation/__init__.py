@@ -1,7 +1,8 @@
 """What Heat's own validation would refuse.
 
 Layer 2: may import layers 0 to 1, and beside it `stack` and `template`. `refusals` walks a stack, `properties` checks
-values by the catalogue, and `texts` decides the constraints of Heat that need no service.
+values by the catalogue, and `texts` decides the constraints of Heat that need no service. `deprecation` finds what
+Heat accepts but hides or deprecates.
 
 >>> import datalog_gate as dg
 >>> from datalog_gate.schema.catalogue import SHIPPED

@@ -18,6 +18,7 @@ from datalog_gate.files.ignores import Ignore, find_idle
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
 from datalog_gate.validation import refusals
+from datalog_gate.validation.deprecation import find_deprecated
 
 
 def find_baseline(options: argparse.Namespace) -> Baseline | None:
@@ -37,8 +38,10 @@ def find_modes(rules: Rules, options: argparse.Namespace) -> dict[str, str]:
 def find_shown_refusals(
     stacks: Sequence[Stack], options: argparse.Namespace, catalogue: Catalogue
 ) -> tuple[Diagnostic, ...]:
-    """What Heat would refuse of stacks, but for what `--select` and `--ignore` leave out."""
-    found = (refusal for stack in stacks for refusal in refusals.find_refusals(stack, catalogue))
+    """What Heat would refuse of stacks, and with `--deprecated` what it hides or deprecates. `--select` and `--ignore`
+    leave out codes."""
+    searches = [refusals.find_refusals, *([find_deprecated] if options.deprecated else [])]
+    found = (refusal for stack in stacks for search in searches for refusal in search(stack, catalogue))
     return tolerated_findings.leave_out(found, options.select, options.ignore)
 
 
