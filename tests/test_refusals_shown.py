@@ -54,6 +54,24 @@ def test_codes_are_selected_and_ignored(
     assert (codes(out), code) == (expected, exit_code)
 
 
+@pytest.mark.parametrize(("code", "day", "expected", "exit_code"), [
+    ("unknown-property", "2027-01-31", [], 1),
+    ("unknown-property", "2026-01-31", NAMES, 3),
+    ("wrong-kind", "2027-01-31", NAMES, 3),
+])  # fmt: skip
+def test_a_comment_ignores_a_code_on_its_line(
+    code: str, day: str, expected: list[str], exit_code: int, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / "t.yaml"
+    path.write_text(f"{WRONG.rstrip()}  # datalog-gate: ignore[{code}] until {day}: a plugin\n")
+    returned, out, err = run(capsys, "check", "t.yaml", "--format", "json", "--now", "2026-12-01")
+    assert (returned, codes(out)) == (exit_code, expected)
+    reasons = {"2026-01-31": "no longer ignored", "wrong-kind": "finds nothing on this line"}
+    assert [reason in err for reason in reasons.values()] == [reason in (day, code) for reason in reasons]
+    (folder / "datalog-gate.toml").write_text('now = "2026-12-01"\n')
+    assert [problem.code for problem in Workspace(folder).judge(path)[str(path)]] == ["size", *expected]
+
+
 def test_other_formats_have_them_like_other_errors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reports = ["sarif=s.json", "junit=j.xml", "github=g.txt"]
     run(capsys, "check", "t.yaml", *(part for report in reports for part in ("--output", report)))

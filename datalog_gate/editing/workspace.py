@@ -27,6 +27,7 @@ from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folde
 from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.files.check_options import LIVE_PREFIX, MODES
 from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
+from datalog_gate.files.ignores import leave_out_ignored
 from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
@@ -218,8 +219,7 @@ class Workspace:
         problems: dict[str, list[TextProblem]] = {str(path): []}
         for problem in self._findings(path, decision, findings):
             problems.setdefault(problem.range.file, []).append(problem)
-        refusals = self._leave_out(find_refusals(stack, self.project().catalogue))
-        for file, own in self._problems((*refusals, *warnings), decision.sources, path).items():
+        for file, own in self._problems(warnings, decision.sources, path).items():
             problems.setdefault(file, []).extend(own)
         return {file: tuple(sorted(own, key=_order)) for file, own in problems.items()}
 
@@ -229,7 +229,7 @@ class Workspace:
         return leave_out(refusals, project.value("select"), project.value("ignore"))
 
     def _decide(self, path: Path, stack: Stack) -> tuple[ExplainedDecision, Sequence[Diagnostic]]:
-        """Judge a stack as `check` does, and warn about unused ignores. Errors: GateError."""
+        """Judge a stack as `check` does. Return also what Heat would refuse, and warnings. Errors: GateError."""
         project, rules, name = self.project(), self.rules(), self._name(path)
         decision = rules.decide(
             stack,
@@ -240,17 +240,20 @@ class Workspace:
             **project.request(),
         )
         assert isinstance(decision, ExplainedDecision)
-        tolerant = tolerate(
+        tolerated = tolerate(
             decision,
             templates=(str(name.parent if name.name == FOLDER_TEMPLATE else name),),
             sources=stack.sources,
             policies=rules.policies,
             program=rules.program,
             baseline=project.baseline,
-        ).decision
+        )
+        tolerant = tolerated.decision
         assert isinstance(tolerant, ExplainedDecision)
         decision.explain_too(tolerant)
-        return tolerant, (*stack.warnings, *self._find_unfilled(rules), *tolerant.near_misses)
+        found = self._leave_out(find_refusals(stack, project.catalogue))
+        refusals, _ = leave_out_ignored(found, tolerated.ignores, decision.now)
+        return tolerant, (*refusals, *stack.warnings, *self._find_unfilled(rules), *tolerant.near_misses)
 
     def _find_unfilled(self, rules: Rules) -> Sequence[Diagnostic]:
         """Warnings about relations that the rules read and the configuration does not fill."""

@@ -26,7 +26,7 @@ _IGNORE = re.compile(rf"ignore\s*\[(?P<policies>[^\]]*)\]{_DAY}\s*(?::\s*(?P<rea
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """A comment that ignores the findings of a policy on its line until a day."""
+    """A comment that ignores the findings of a policy, or a code of what Heat refuses, on its line until a day."""
 
     policy: str
     until: str
@@ -45,8 +45,11 @@ class Ignore:
 
     def covers(self, violation: Violation) -> bool:
         """Whether it is on the line of a finding of its policy."""
-        place = violation.place
-        if place is None or self.policy not in violation.policies or self.place.file != place.file:
+        return self.policy in violation.policies and self.is_at(violation.place)
+
+    def is_at(self, place: Span | None) -> bool:
+        """Whether it is on the line of a place."""
+        if place is None or self.place.file != place.file:
             return False
         is_last = self.place.line == place.end_line and place.end_column > self.indent  # a block ends at what follows
         return is_last or self.place.line == place.line
@@ -125,6 +128,20 @@ def apply_ignores(decision: Decision, ignores: Sequence[Ignore]) -> tuple[Decisi
         waivers=(*decision.waivers, *dict.fromkeys(ignore.waiver for ignore in current)),
     )
     return decision, frozenset(used)
+
+
+def leave_out_ignored(
+    refusals: Sequence[Diagnostic], ignores: Sequence[Ignore], now: datetime
+) -> tuple[tuple[Diagnostic, ...], frozenset[Ignore]]:
+    """The refusals of Heat that no current ignore covers, and the ignores that cover one."""
+    covering = [
+        (refusal, ignore)
+        for ignore in ignores
+        for refusal in refusals
+        if ignore.policy == refusal.code and ignore.is_at(refusal.span)
+    ]
+    ignored = {refusal for refusal, ignore in covering if now < ignore.waiver.until}
+    return tuple(refusal for refusal in refusals if refusal not in ignored), frozenset(ignore for _, ignore in covering)
 
 
 def _find_covering(violation: Violation, ignores: Sequence[Ignore]) -> Ignore | None:

@@ -38,7 +38,7 @@ def tolerate(
     baseline: Baseline | None,
 ) -> Tolerated:
     """Apply the ignores in texts and a baseline to the decision on templates. Invalid ignores become near misses."""
-    ignores, warnings = find_ignores(sources, [policy.id for policy in policies])
+    ignores, warnings = find_ignores(sources, [*(policy.id for policy in policies), *REFUSALS])
     keys = compute_keys(policies, program, decision)
     tolerant, used = apply_ignores(decision, ignores)
     if baseline:
@@ -52,9 +52,14 @@ def find_codes(patterns: Sequence[str]) -> set[str]:
     return {code for code in REFUSALS for pattern in patterns if fnmatchcase(code, pattern)}
 
 
+def find_left_codes(select: Sequence[str], ignore: Sequence[str]) -> set[str]:
+    """The codes of refusals that `--select` and `--ignore` leave."""
+    return (find_codes(select) if select else set(REFUSALS)) - find_codes(ignore)
+
+
 def leave_out(found: Iterable[Diagnostic], select: Sequence[str], ignore: Sequence[str]) -> tuple[Diagnostic, ...]:
     """The refusals without those whose codes `--select` and `--ignore` leave out."""
-    left = (find_codes(select) if select else set(REFUSALS)) - find_codes(ignore)
+    left = find_left_codes(select, ignore)
     return tuple(problem for problem in found if problem.code in left)
 
 

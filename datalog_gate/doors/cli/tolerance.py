@@ -14,10 +14,10 @@ from datalog_gate.decision.decision import Decision
 from datalog_gate.doors.cli.reports import ReportEntry
 from datalog_gate.files import tolerated_findings
 from datalog_gate.files.baseline import Baseline, Templates, read_baseline
-from datalog_gate.files.ignores import Ignore, find_idle
+from datalog_gate.files.ignores import Ignore, find_idle, leave_out_ignored
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
-from datalog_gate.validation import refusals
+from datalog_gate.validation import refusals as heat_refusals
 from datalog_gate.validation.deprecation import find_deprecated
 
 
@@ -40,7 +40,7 @@ def find_shown_refusals(
 ) -> tuple[Diagnostic, ...]:
     """What Heat would refuse of stacks, and with `--deprecated` what it hides or deprecates. `--select` and `--ignore`
     leave out codes."""
-    searches = [refusals.find_refusals, *([find_deprecated] if options.deprecated else [])]
+    searches = [heat_refusals.find_refusals, *([find_deprecated] if options.deprecated else [])]
     found = (refusal for stack in stacks for search in searches for refusal in search(stack, catalogue))
     return tolerated_findings.leave_out(found, options.select, options.ignore)
 
@@ -49,14 +49,14 @@ def find_further_refusals(
     error: InputError, options: argparse.Namespace, catalogue: Catalogue
 ) -> tuple[Diagnostic, ...]:
     """What Heat would refuse besides what could not be read, as `find_shown_refusals`."""
-    found = refusals.find_further_refusals(error, catalogue)
+    found = heat_refusals.find_further_refusals(error, catalogue)
     return tolerated_findings.leave_out(found, options.select, options.ignore)
 
 
 def tolerate(
     entry: ReportEntry, decision: Decision, stacks: Sequence[Stack], rules: Rules, baseline: Baseline | None
 ) -> ReportEntry:
-    """The entry with comments in the templates and the baseline applied to its decision."""
+    """The entry with comments in the templates and the baseline applied to its decision and refusals."""
     sources = {file: text for stack in stacks for file, text in stack.sources.items()}
     tolerant, keys, ignores, used = tolerated_findings.tolerate(
         decision,
@@ -70,7 +70,8 @@ def tolerate(
         decision.explain_too(tolerant)
     warnings = [warning for stack in stacks for warning in stack.warnings]
     tolerant = replace(tolerant, near_misses=(*warnings, *tolerant.near_misses))
-    return replace(entry, answer=tolerant, keys=keys, ignores=ignores, used=used)
+    refusals, covering = leave_out_ignored(entry.refusals, ignores, decision.now)
+    return replace(entry, answer=tolerant, keys=keys, ignores=ignores, used=used | covering, refusals=refusals)
 
 
 def find_idle_ignores(
@@ -84,6 +85,8 @@ def find_idle_ignores(
     skipped = {policy for decision in decisions for policy in decision.skipped}
     action = decisions[0].action
     judged = {policy.id for policy in rules.policies if action in policy.on} - off.keys() - skipped
+    judged |= tolerated_findings.find_left_codes(options.select, options.ignore)
+    judged -= {"deprecated"} if not options.deprecated else set()
     ignores: set[Ignore] = {ignore for entry in entries for ignore in entry.ignores if ignore.policy in judged}
     used = {ignore for entry in entries for ignore in entry.used}
     yield from find_idle(ignores, used, decisions[0].now)
