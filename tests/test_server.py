@@ -367,6 +367,31 @@ def test_what_has_changed_since_its_etag_is_not_changed(api: Api) -> None:
 DEEP = b'{"template": ' + b'{"a": ' * 5000 + b"1" + b"}" * 5001
 
 
+def test_what_heat_would_refuse_is_said_beside_a_decision_and_other_errors(api: Api) -> None:
+    body = template(99)
+    body["resources"]["word"]["properties"]["lenght"] = 5
+    answer = api.ask("POST", "/v2/decisions", {"template": body})
+    refused = {
+        "code": "unknown-property",
+        "severity": "error",
+        "message": "OS::Heat::RandomString has no property `lenght`",
+        "suggestion": "did you mean `length`?",
+        "place": {"file": "<template>", "line": None, "column": None, "path": "resources.word.properties.lenght"},
+    }
+    assert (answer.status_code, answer.json["refusals"]) == (201, [refused])
+    assert [violation["policy"] for violation in answer.json["violations"]] == ["length"]
+    body["resources"]["word"]["properties"]["salt"] = {"get_param": "nothing"}
+    answer = api.ask("POST", "/v2/decisions", {"template": body})
+    told = [(problem["code"], problem["message"]) for problem in answer.json["errors"][0]["diagnostics"]]
+    assert (answer.status_code, told) == (
+        400,
+        [
+            ("bad-reference", "there is no parameter `nothing`"),
+            ("unknown-property", "OS::Heat::RandomString has no property `lenght`"),
+        ],
+    )
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "code"),
     [

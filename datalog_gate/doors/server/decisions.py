@@ -22,7 +22,7 @@ from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.feed import StackEntry, read
 from datalog_gate.stack.model import Stack
 from datalog_gate.store.transaction import StoreError
-from datalog_gate.validation.refusals import find_refusals
+from datalog_gate.validation.refusals import find_further_refusals, find_refusals
 
 LOG = logging.getLogger(__name__)
 ANY_CALLER = "datalog_gate:all_projects"
@@ -89,8 +89,12 @@ def _create(call: ApiCall) -> Reply:
         dry_run=True,
         against=(lambda: read_definition(against)) if against else None,
     )
-    trace = call.server.point.decide(operation, caller, explain=True)
-    refusals = find_refusals(trace.stack, call.server.point.current().ruleset.rules.catalogue)
+    catalogue = call.server.point.current().ruleset.rules.catalogue
+    try:
+        trace = call.server.point.decide(operation, caller, explain=True)
+    except InputError as error:
+        raise InputError([*error.diagnostics, *find_further_refusals(error, catalogue)], error.sources) from None
+    refusals = find_refusals(trace.stack, catalogue)
     return _keep(call, trace.decision, trace.stack, project or call.client.project, refusals)
 
 
