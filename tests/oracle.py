@@ -14,7 +14,7 @@ from math import inf
 from typing import Literal
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import Row, Value
+from datalog_gate.base.values import NO_VALUE, Row, Value
 from datalog_gate.language import ast
 from tests.oracle_values import BUILTINS, MISSING, OPERATORS, ORDERS, Missing, NoValueError, aggregate, ordered
 
@@ -33,7 +33,7 @@ class TooMuchError(Exception):
 def evaluate(module: ast.Module, facts: Mapping[str, Collection[Row]], most: float = inf) -> tuple[Rows, Wrong]:
     """The rows by relation, and by relation the rows in error with the place of the first error of each assignment.
 
-    A row in error holds null for what has no value. Errors: TooMuchError for more than `most` assignments.
+    A row in error holds `NO_VALUE` for what has no value. Errors: TooMuchError for more than `most` assignments.
     """
     rules = [statement for statement in module.statements if isinstance(statement, ast.Rule)]
     columns = {
@@ -93,18 +93,19 @@ def _derive(rule: ast.Rule, world: World, with_errors: bool) -> None:
     for row, place in _tuples(rule.head.arguments, rule.body, {}, frozenset(), world):
         if place is None:
             rows.add(row)
-        elif with_errors and (None in row or row not in rows):
+        elif with_errors and row not in rows:
             wrong.add((row, place))
 
 
 def _tuples(
     terms: Sequence[ast.Term], body: Body, known: Known, scope: frozenset[str], world: World
 ) -> list[tuple[Row, Span | None]]:
-    """The values of the terms in each assignment of the body, null where there is none, with the place of its error."""
+    """The values of the terms in each assignment of the body, `NO_VALUE` where there is none, with the place of its
+    error."""
     results = [ast.Variable(f"result {at}") for at in range(len(terms))]
     equations = [ast.Comparison("=", *sides) for sides in zip(results, terms, strict=True)]
     assignments = _assignments([*body, *equations], known, scope, world)
-    return [(tuple(values.get(result.name) for result in results), place) for values, place in assignments]
+    return [(tuple(values.get(result.name, NO_VALUE) for result in results), place) for values, place in assignments]
 
 
 def _assignments(body: Body, known: Known, scope: frozenset[str], world: World) -> list[tuple[Known, Span | None]]:
@@ -171,20 +172,20 @@ def _matched(
         return
     (name, terms), *others = matches
     for row in world.rows[name]:
-        values = _fitted(terms, row, known, False)
+        values = _fitted(terms, row, known)
         if values is not None:
             yield from _matched(others, values, places, world)
     for row, place in world.wrong[name]:
-        values = _fitted(terms, row, known, True)
+        values = _fitted(terms, row, known)
         if values is not None:
             yield from _matched(others, values, (*places, place), world)
 
 
-def _fitted(terms: list[ast.Term], row: Row, known: Known, in_error: bool) -> Known | None:
-    """What is known where a row fits; None if it does not. A null in a row in error stands for any value."""
+def _fitted(terms: list[ast.Term], row: Row, known: Known) -> Known | None:
+    """What is known where a row fits; None if it does not. `NO_VALUE` stands for any."""
     values = dict(known)
     for term, value in zip(terms, row, strict=True):
-        if isinstance(term, ast.Wildcard) or (in_error and value is None):
+        if isinstance(term, ast.Wildcard) or value == NO_VALUE:
             continue
         if isinstance(term, ast.Constant):
             if term.value != value:
@@ -356,7 +357,7 @@ def _value(term: ast.Term, known: Known, scope: frozenset[str], world: World, tr
                 return MISSING
             tuples = _tuples(terms, body, {name: known[name] for name in names}, scope, world)
             certain = {row for row, place in tuples if place is None}
-            places = [place for row, place in tuples if place and (None in row or row not in certain)]
+            places = [place for row, place in tuples if place and row not in certain]
             try:
                 result = aggregate(function, {row for row in certain if row[0] is not None})
             except NoValueError:

@@ -9,7 +9,7 @@ import pytest
 
 from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.errors import RulesError
-from datalog_gate.base.values import Row
+from datalog_gate.base.values import NO_VALUE, Row
 from datalog_gate.decision.findings import FactUse, find_support
 from datalog_gate.decision.query import ask
 from datalog_gate.engine import engine, native, pydatalog
@@ -142,7 +142,7 @@ def test_an_error_in_one_alternative_is_that_of_its_group() -> None:
         [(error.row, error.message) for error in model.errors if error.relation == "m:p"],
     ) == (
         {(2, 6)},
-        [((1, None), "/(1, 0): division by zero")],
+        [((1, NO_VALUE), "/(1, 0): division by zero")],
     )
 
 

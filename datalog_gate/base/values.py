@@ -172,6 +172,8 @@ def hidden_value(of: str) -> Unknown:
 
 SECRET = hidden_value("a parameter")
 """Printed instead of hidden values, and of results computed from them."""
+NO_VALUE = Unknown(phrase("what an error leaves open"), apart=True)
+"""Stands in rows in error for what has no value. A null there is a null."""
 MAX_DIGITS = 4000
 MAX_BITS = 13287
 """The bits of a number with `MAX_DIGITS` digits. Python refuses to print integers of more than 4300 digits."""

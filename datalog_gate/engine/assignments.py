@@ -14,7 +14,7 @@ from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fol
 from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.base.values import Row, Unknown, Value, in_order
+from datalog_gate.base.values import NO_VALUE, Row, Unknown, Value, in_order
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, cost, fits, holds
 from datalog_gate.engine.least_model import IndexedTable
@@ -33,7 +33,7 @@ class Cause(NamedTuple):
 
 Binding = dict[Var, Value]
 Errors = dict[RelationRef, dict[Row, set[Cause]]]
-"""By relation the rows in error, with None for unknown values, and their causes."""
+"""By relation the rows in error, with `NO_VALUE` for what has no value, and their causes."""
 Place = tuple[RelationRef, tuple[int, ...], Row]
 """A relation, some of its columns, and the values there."""
 Verdict = bool | Cause | None
@@ -247,27 +247,27 @@ def _summarize(literal: Without | Fold, assignments: Iterable[Assignment]) -> Ca
             return False
         else:
             rows.add(row)
-    causes = [cause for row, cause in failures if None in row or row not in rows]
+    causes = [cause for row, cause in failures if row not in rows]
     if causes:
         return min(causes)
     return True if isinstance(literal, Without) else aggregate(literal.function, rows)
 
 
 def head_row(rule: CheckedRule, binding: Binding) -> Row:
-    """The row of the head, with None for unbound variables."""
+    """The row of the head, with `NO_VALUE` for unbound variables."""
     return _values(rule.arguments, binding)
 
 
 def _values(terms: Iterable[Operand], binding: Binding) -> Row:
-    return tuple(term.value if isinstance(term, Const) else binding.get(term) for term in terms)
+    return tuple(term.value if isinstance(term, Const) else binding.get(term, NO_VALUE) for term in terms)
 
 
 def _extend(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
-    """The binding with the row's values, or None if they do not match. A null of a row in error matches everything."""
+    """The binding with the row's values, or None if they do not match. `NO_VALUE` in a row in error matches all."""
     extended = dict(binding)
     for at, argument in match.column_terms:
         value = row[at]
-        if in_error and value is None:
+        if in_error and value == NO_VALUE:
             continue
         if isinstance(argument, Var) and argument not in extended:
             extended[argument] = value

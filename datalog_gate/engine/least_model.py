@@ -124,7 +124,7 @@ class ModelError:
     span: Span
     message: str
     row: Row
-    """The row of the head, with None for unknown values."""
+    """The row of the head, with `NO_VALUE` for what has no value."""
 
 
 @dataclass(slots=True)

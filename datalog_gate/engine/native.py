@@ -293,7 +293,7 @@ class _Evaluation:
                     continue
                 failures = {(head_row(rule, binding), cause) for binding, cause in search.of_rule(rule) if cause}
                 for row, cause in failures:
-                    if None not in row and row in self.tables[rule.relation].rows:
+                    if row in self.tables[rule.relation].rows:
                         continue
                     causes = self.errors.setdefault(rule.relation, {}).setdefault(row, set())
                     grown |= cause not in causes
