@@ -49,9 +49,9 @@ from datalog_gate.decision_point.metrics_port import MetricsPort
 port = MetricsPort("127.0.0.1", {self.port}, {folder and str(self.folder / folder)!r}, lambda: None, lambda: [])
 def count(action="create"):
     port.numbers.count("datalog_gate_decisions_total", "allowed", "api", action)
-port.start()
 count()
 port.numbers.set("datalog_gate_processes", 1.0, "1", "r")
+port.start()
 {more}
 print("READY", flush=True)
 sys.stdin.read()
@@ -154,6 +154,22 @@ if not child:
     os.kill(parent.pid, signal.SIGKILL)
     parent.communicate()
     served.awaits(create=1, update=1, processes=1)
+
+
+def test_a_process_that_is_forked_in_the_middle_of_a_step_without_hooks_has_its_own_steps(served: Served) -> None:
+    served.start("""
+from threading import Event
+inside = Event()
+other = MetricsPort("127.0.0.1", 0, port._folder, lambda: inside.set() or time.sleep(0.3), list)
+other.start()
+inside.wait()
+child = ctypes.PyDLL(None).fork()
+if not child:
+    inside = Event()
+    other.start()
+    os._exit(0 if inside.wait(9) else 1)
+assert os.waitpid(child, 0)[1] == 0
+""")
 
 
 @pytest.mark.slow

@@ -52,18 +52,18 @@ class MetricsPort:
         self._host, self._port = host, port
         self._folder = Path(folder) if folder else None
         self._measure, self._measure_host = measure, measure_host
-        self._turn, self._paused = Lock(), False
         self._slot: IO[bytes] | None = None
         self._claim: IO[bytes] | None = None
         self._listener: socket.socket | None = None
         self._reset()
-        os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._begin_child)
+        os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._reset)
 
     def _reset(self) -> None:
         """Start anew after a fork: the files, the port, the thread and the earlier counts belong to the parent."""
         for inherited in (self._slot, self._claim, self._listener):
             if inherited:
                 inherited.close()
+        self._turn, self._paused = Lock(), False
         self.numbers = Numbers()
         self._slot = self._claim = self._listener = None
         self._process = 0
@@ -76,10 +76,6 @@ class MetricsPort:
     def _resume(self) -> None:
         if self._paused:
             self._turn.release()
-
-    def _begin_child(self) -> None:
-        self._resume()
-        self._reset()
 
     def start(self) -> None:
         """Write and serve from now on, in a thread."""
