@@ -41,7 +41,7 @@ def test_a_template_is_read_from_its_path_with_environments(folder: Path) -> Non
         {"key": "ops", "text": "text of a"},
     )
     assert resource.locate(()) == Span(str(folder / "web.yaml"), 3, 13, 3, 14)
-    assert stack.files == {str(folder / "a.txt"): "text of a"}
+    assert stack.files == {"a.txt": "text of a"}
     assert stack.sources == {str(folder / name): (folder / name).read_text() for name in ("env.yaml", "web.yaml")}
 
 
@@ -89,6 +89,17 @@ def test_the_body_of_a_request_is_never_a_path(folder: Path) -> None:
         read_stack()
     with pytest.raises(UsageError):
         read_stack(folder / "web.yaml", template=TEMPLATE)
+
+
+@pytest.mark.parametrize("way", ["web", "./web", "../{name}/web", "{folder}", "{folder}/../{name}/web"])
+def test_facts_do_not_depend_on_how_paths_are_written(folder: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "web").mkdir()
+    for name in ("web.yaml", "env.yaml", "a.txt"):
+        (folder / name).rename(folder / "web" / name)
+    written = Path(way.format(folder=folder / "web" if way == "{folder}" else folder, name=folder.name))
+    stack = read_stack(written / "web.yaml", environments=[f"{written}/env.yaml"])
+    assert ([*stack.files], [file.file for file in stack.environments]) == (["a.txt"], ["env.yaml"])
 
 
 def test_a_folder_is_its_template_with_its_environment(folder: Path) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -109,9 +110,16 @@ def read_stack(
         has_base_url=root is not None,
         assume=assume or (),
         type_of=catalogue.type,
+        name_of=partial(_name_in, resolve(label).parent, frozenset(files or ())) if root else str,
         documents=documents or Documents(),
     )
     return read_template(inputs, fetch, strict)
+
+
+def _name_in(folder: Path, sent: Collection[str], file: str) -> str:
+    """The name of a file in facts, relative to the folder of the template however its path is written. Files that were
+    sent keep theirs."""
+    return file if file in sent or file.startswith("<") else os.path.relpath(resolve(file), folder)
 
 
 def _find_template(path: Path) -> tuple[Path, list[Path]]:

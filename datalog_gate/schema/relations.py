@@ -242,7 +242,7 @@ _RELATIONS = (
         "heat:environment(file*, section*, key*, value)",
         "Every scalar of each environment file, as written. The values of hidden parameters are unknown.",
         'mapped(file, type) :- heat:environment(file=file, section="resource_registry", key=type).',
-        Column("file", Kind.STRING, "The environment file's name."),
+        Column("file", Kind.STRING, "The environment file's path from the folder of the root template."),
         _one_of("section", ENVIRONMENT_SECTIONS, "The section of the environment."),
         Column("key", Kind.STRING, "The key in the section, or the way into it, `resources.web.hooks`."),
     ),

@@ -5,7 +5,7 @@ All errors of the tree are collected and raised as one InputError.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from datalog_gate.base.diagnostics import Advice, Diagnostic, Span
@@ -64,6 +64,8 @@ class TemplateSource:
     assume: Assumed = ()
     """Values for unknowns."""
     type_of: TypeOf = SHIPPED.type
+    name_of: Callable[[str], str] = str
+    """The name of a file in facts."""
     fetched: dict[tuple[str, str], tuple[str, str] | None] = field(default_factory=dict)
     """The name and text of each file, by its name in a template and the file with that name."""
     documents: Documents = field(default_factory=Documents)
@@ -137,6 +139,7 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
     try:
         body = parsed(tree, "<environment>", source.environment, as_json=False) if source.environment else None
         files = [parsed(tree, name, text, as_json=False) for name, text in source.environments]
+        tree.name_of = source.name_of
         tree.environments = {file.file: file for file in (body, *files) if file}
         document = parsed(tree, source.file, source.text)
         types = declared_types(document.data)
@@ -170,7 +173,7 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         raise refused
     hidden = {parameter.name for part in stack.walk() for parameter in part.parameters if parameter.hidden}
     written = (
-        EnvironmentFile(document.file, document.data, partial(_locate_open, document, hidden))
+        EnvironmentFile(source.name_of(document.file), document.data, partial(_locate_open, document, hidden))
         for document in (body, *files)
         if document and isinstance(document.data, dict)
     )

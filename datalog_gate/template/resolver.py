@@ -456,9 +456,10 @@ class Scope:
         if self.tree.packs:
             text = pack(file, text, self.inside.ancestors[0], self.tree.documents, self.tree.spend)
         self.tree.sent[text] = fetched
-        self.files[file] = text
+        name = self.tree.name_of(file)
+        self.files[name] = text
         if self.hidden.holds(path, True):
-            self.veiled.add(("files", file))
+            self.veiled.add(("files", name))
         return text
 
     def _resource_facade(self, arguments: Data, path: Path) -> Data:

@@ -5,7 +5,7 @@ Diagnostics contain no hidden values. Exceeding a limit raises an InputError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Never
 
@@ -86,6 +86,8 @@ class Tree:
     steps: Steps = field(default_factory=Steps)
     packs: bool = False
     """Whether files are read as Heat's client sends them."""
+    name_of: Callable[[str], str] = str
+    """The name of a file in facts."""
     sent: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The name and text of each file that `get_file` read, by the text that is sent."""
     resources: int = 0
