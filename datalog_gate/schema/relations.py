@@ -228,7 +228,7 @@ _RELATIONS = (
         "heat:file(stack*, path*, sha256, length)",
         "The files of a stack.",
         "long(stack, path) :- heat:file(stack=stack, path=path, length=bytes), bytes > 65535.",
-        Column("path", Kind.STRING, "The name by which the template reads the file."),
+        Column("path", Kind.STRING, "The path from the folder of the root template; in a request the name."),
         Column("sha256", Kind.STRING, "The digest of its UTF-8 text."),
         Column("length", Kind.NUMBER, "The number of its bytes.", range=(0, None)),
     ),
