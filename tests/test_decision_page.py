@@ -106,6 +106,20 @@ def test_an_allowed_stack_shows_the_rows_that_were_checked() -> None:
     )
 
 
+def test_what_heat_would_refuse_is_beside_its_line() -> None:
+    server = "{type: OS::Nova::Server, properties: {flavour: m, image: i, networks: [{nework: {get_resource: n}}]}}"
+    page = write_page(f"{HEAD}resources:\n  web: {server}\n  n: {{type: OS::Neutron::Net}}\n")
+    text = Page(page).text
+    assert text[text.index("Findings") :].partition(" 5 policies")[0] == (
+        "Findings unknown-property 1 finding Change: did you mean `flavor`? ✕ Refused by Heat web.yaml:3 "
+        "OS::Nova::Server has no property `flavour` unknown-property 1 finding Change: did you mean `network`? "
+        "! Warning web.yaml:3 `networks[0]` has no property `nework` "
+        "(Heat finds this only when it creates the resource)"
+    )
+    numbers = [re.sub(".*-f", "", link) for name, link in Page(page).attributes if name == "href" and "-f" in link]
+    assert sorted(numbers) == ["0", "1"]
+
+
 def test_hostile_names_and_texts_are_texts_everywhere() -> None:
     text = write_page(hostile_template("OS::Nova::Server", "image: old, flavor: huge"), "--explain")
     page = Page(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from datalog_gate.base.diagnostics import Span, format_count
+from datalog_gate.base.diagnostics import Diagnostic, Span, format_count
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Decision, Violation
 from datalog_gate.explain.explanation import Explanation, ExplanationLine
@@ -120,12 +120,15 @@ def build_page(
     stacks: Sequence[Stack],
     fixes: bool = False,
     grants: Sequence[str] = (),
+    refusals: Sequence[Diagnostic] = (),
 ) -> DecisionPage:
     """Build the page of a decision on these stacks. With `fixes` a change is searched that fixes each finding, which
-    takes up to 64 judgements each. `grants` are lines about the requests of unlocked grants."""
+    takes up to 64 judgements each. `grants` are lines about the requests of unlocked grants; `refusals` are what Heat
+    would refuse."""
     findings = sorted(_list_findings(decision), key=_order_key)
     shown = findings[:MOST]
-    files, anchors = _mark_files(shown, decision, stacks)
+    places = [*((violation.place, word) for violation, word in shown), *map(_place_refusal, refusals[:MOST])]
+    files, anchors = _mark_files(places, decision, stacks)
     parts = [
         _build_part(violation, word, number, anchors.get(number, ""), explanation, fixes)
         for number, (violation, word) in enumerate(shown)
@@ -146,8 +149,11 @@ def build_page(
         changes=tuple(_list_changes(explanation, stacks)),
         drawings=tuple(drawing for stack in stacks for drawing in draw(stack, words)),
         resource_findings=first,
-        policies=tuple(_group_by_policy([violation for violation, _ in shown], parts, decision)),
-        more=len(findings) - len(shown),
+        policies=(
+            *_list_refusals(refusals[:MOST], len(shown), anchors),
+            *_group_by_policy([violation for violation, _ in shown], parts, decision, len(places)),
+        ),
+        more=len(findings) - len(shown) + len(refusals[MOST:]),
         files=files,
         grants=(*(grant.refusal for grant in decision.grants if grant.refusal), *grants),
         clean=tuple(_list_clean_policies(explanation)),
@@ -155,13 +161,14 @@ def build_page(
 
 
 def _mark_files(
-    findings: Sequence[tuple[Violation, str]], decision: Decision, stacks: Sequence[Stack]
+    places: Sequence[tuple[Span | None, str]], decision: Decision, stacks: Sequence[Stack]
 ) -> tuple[tuple[SourceFile, ...], Mapping[int, str]]:
-    """The templates and other files with findings, marked; and the anchor of each finding."""
+    """The templates and other files with findings, marked; and the anchor of each finding, given its place and
+    class."""
     marks: dict[str, list[Mark]] = {}
-    for number, (violation, word) in enumerate(findings):
-        if violation.place and violation.place.line and violation.place.file in decision.sources:
-            marks.setdefault(violation.place.file, []).append(Mark(number, word, violation.place))
+    for number, (place, word) in enumerate(places):
+        if place and place.line and place.file in decision.sources:
+            marks.setdefault(place.file, []).append(Mark(number, word, place))
     templates = [stack.place.file if stack.place else "" for stack in stacks]
     names = list(dict.fromkeys([*(name for name in templates if name in decision.sources), *marks]))
     texts, hidden = find_secrets(stacks)
@@ -245,19 +252,33 @@ def _build_part(
 
 
 def _group_by_policy(
-    violations: Sequence[Violation], parts: Sequence[FindingPart], decision: Decision
+    violations: Sequence[Violation], parts: Sequence[FindingPart], decision: Decision, after: int
 ) -> Iterator[PolicyPart]:
-    """The findings of each policy, the most severe policies first; then those that could not be evaluated."""
+    """The findings of each policy, the most severe policies first; then those that could not be evaluated, with numbers
+    from `after`."""
     groups: dict[str, list[int]] = {}
     for at, violation in enumerate(violations):
         groups.setdefault(violation.policy, []).append(at)
     for policy, numbers in groups.items():
         findings = tuple(parts[at] for at in numbers)
         yield PolicyPart(policy, findings[0].word, _cut(violations[numbers[0]].hint), findings)
-    for at, error in enumerate(decision.errors, start=len(parts)):
+    for at, error in enumerate(decision.errors, start=after):
         resource = _cut(error.resource.path) if error.resource else ""
         finding = FindingPart(at, "error", _cut(error.message), resource, _where(error.place))
         yield PolicyPart(error.policy, "error", "", (finding,))
+
+
+def _place_refusal(refusal: Diagnostic) -> tuple[Span | None, str]:
+    """Its place and class."""
+    return refusal.span, "refused" if refusal.severity == "error" else "warn"
+
+
+def _list_refusals(refusals: Sequence[Diagnostic], first: int, anchors: Mapping[int, str]) -> Iterator[PolicyPart]:
+    """What Heat would refuse, under its code, with numbers from `first`."""
+    for number, refusal in enumerate(refusals, start=first):
+        place, word = _place_refusal(refusal)
+        part = FindingPart(number, word, _cut(refusal.message), "", _where(place), anchor=anchors.get(number, ""))
+        yield PolicyPart(refusal.code, word, _cut(refusal.suggestion or ""), (part,))
 
 
 def _list_clean_policies(explanation: Explanation) -> Iterator[tuple[str, str]]:

@@ -29,11 +29,11 @@ BROAD = 13.0
 """The width of a character outside ASCII."""
 LONGEST = 30
 """The maximum number of characters of a name in a node."""
-WORDS = ("deny", "error", "undetermined", "warn", "record", "preexisting", "waived")
+WORDS = ("deny", "refused", "error", "undetermined", "warn", "record", "preexisting", "waived")
 """The classes of findings, the most severe first. A node with several shows the first."""
-SIGNS = dict(zip(WORDS, "✕✕?!i=~", strict=True))
+SIGNS = dict(zip(WORDS, "✕✕✕?!i=~", strict=True))
 """A sign for each class, beside its colour."""
-_TEXTS = "Denied", "Not evaluated", "Undetermined", "Warning", "Recorded", "There before", "Waived"
+_TEXTS = "Denied", "Refused by Heat", "Not evaluated", "Undetermined", "Warning", "Recorded", "There before", "Waived"
 HEADINGS = dict(zip(WORDS, _TEXTS, strict=True))
 
 

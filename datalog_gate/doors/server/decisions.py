@@ -118,7 +118,7 @@ def _keep(call: ApiCall, decision: Decision, stack: Stack, project: str, refusal
     content = decision.to_json() | {"refusals": [refusal.to_json() for refusal in refusals]}
     page = {}
     if isinstance(decision, ExplainedDecision):
-        page = {"page": asdict(build_page(decision, decision.explanation, [stack], fixes=True))}
+        page = {"page": asdict(build_page(decision, decision.explanation, [stack], True, refusals=refusals))}
     try:
         call.server.records.add_decision(
             {**content, **page},

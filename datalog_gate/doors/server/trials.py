@@ -31,6 +31,7 @@ from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.batch import ScanRequest, judge_entry, judge_stack
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.open_findings import count_stacks, read_entries
+from datalog_gate.validation.refusals import find_refusals
 
 LOG = logging.getLogger(__name__)
 ID = re.compile(r"[0-9a-f]{16}")
@@ -68,7 +69,8 @@ def _create(call: ApiCall) -> Reply:
         entry = StackEntry("trial", "stack", call.client.project or None, definition)
         stack = definition.stack("stack", request.rules.catalogue)
         judgement = judge_stack(stack, entry, request)
-        page = build_page(judgement.decision, Explanation(judgement), [stack])
+        refusals = find_refusals(stack, request.rules.catalogue)
+        page = build_page(judgement.decision, Explanation(judgement), [stack], refusals=refusals)
         text = body["template"] if isinstance(body["template"], str) else json.dumps(body["template"])
         trial |= {"decision": judgement.decision.to_json(), "template": text, "page": asdict(page)}
     _write(call, trial)

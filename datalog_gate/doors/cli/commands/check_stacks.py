@@ -246,7 +246,9 @@ def _check_group(
         from datalog_gate.pages.decision_page import build_page
 
         decision = entry.answer
-        page = build_page(decision, entry.answer.explanation, stacks, options.explain, entry.grant_requests)
+        page = build_page(
+            decision, entry.answer.explanation, stacks, options.explain, entry.grant_requests, entry.refusals
+        )
         return replace(entry, answer=decision if options.explain else entry.answer.bare(), page=page)
     except (InputError, EngineError) as error:
         return ReportEntry(name, error)
