@@ -20,8 +20,9 @@ from datalog_gate.decision.policy_set import load
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.files.rules import read_rules
 from datalog_gate.files.templates import read_stack
-from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.relations import EFFECTIVE
+from datalog_gate.validation.refusals import find_refusals
 
 RULES = load(read_rules([Path(__file__).parents[1] / "rules"]))
 FIRST = (
@@ -58,6 +59,15 @@ def tree_to_facts(depth: int) -> Callable[[], None]:
     return lambda: _flattened(*templates.tree(depth, 40))
 
 
+def refusals(resources: int) -> dict[str, Callable[[], object]]:
+    """Say what Heat would refuse of a stack: again, and for the first time, when types are parsed too."""
+    stack = read_stack(template=templates.attached(resources // 3))
+    return {
+        f"{resources} resources": lambda: find_refusals(stack, SHIPPED),
+        f"{resources} resources, first": lambda: find_refusals(stack, Catalogue()),
+    }
+
+
 def _flattened(template: object, files: dict[str, str]) -> None:
     flatten(read_stack(template=template, files=files), SHIPPED, WANTED)  # type: ignore[arg-type]
 
@@ -70,6 +80,7 @@ TABLES: dict[str, dict[str, Callable[[], object]]] = {
     },
     "a group": {f"{members} members": group_to_facts(members) for members in (250, 500, 1000)},
     "a tree of templates": {f"{depth} deep": tree_to_facts(depth) for depth in (1, 2, 3, 4, 5)},
+    "what Heat would refuse": refusals(51) | refusals(501),
 }
 
 
