@@ -18,7 +18,6 @@ from datalog_gate.files.ignores import Ignore, find_idle, leave_out_ignored
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
 from datalog_gate.validation import refusals as heat_refusals
-from datalog_gate.validation.deprecation import find_deprecated
 
 
 def find_baseline(options: argparse.Namespace) -> Baseline | None:
@@ -40,7 +39,11 @@ def find_shown_refusals(
 ) -> tuple[Diagnostic, ...]:
     """What Heat would refuse of stacks, and with `--deprecated` what it hides or deprecates. `--select` and `--ignore`
     leave out codes."""
-    searches = [heat_refusals.find_refusals, *([find_deprecated] if options.deprecated else [])]
+    searches = [heat_refusals.find_refusals]
+    if options.deprecated:
+        from datalog_gate.validation.deprecation import find_deprecated
+
+        searches.append(find_deprecated)
     found = (refusal for stack in stacks for search in searches for refusal in search(stack, catalogue))
     return tolerated_findings.leave_out(found, options.select, options.ignore)
 
