@@ -170,7 +170,7 @@ class DecisionPoint:
     def allows(self, operation: Operation) -> bool:
         """Whether the policies allow what an operation leads to. It is neither counted nor logged. Errors: InputError,
         EngineError."""
-        caller = build_caller(operation.credentials or {})
+        caller = build_caller(operation.credentials)
         return Answer.of(self._decide(operation, "enforce", self._reloader.current(), caller).decision).allowed
 
     def decide(self, operation: Operation, caller: Mapping[str, object] | None, explain: bool = False) -> DecisionTrace:

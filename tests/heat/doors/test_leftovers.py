@@ -115,7 +115,8 @@ def nest(old: int, name: str, new: int, **more: Any) -> dict[str, Any]:
 
 
 def test_what_failed_updates_leave_in_nested_stacks_that_they_did_not_reach_is_counted(heat: Heat) -> None:
-    name = heat.created(template(a={"type": "5.yaml"}), files={"5.yaml": json.dumps(five("b"))})
+    first = {"template": template(a={"type": "5.yaml"}), "files": {"5.yaml": json.dumps(five("b"))}}
+    name = heat.created(**first)
     assert heat.updated(name, **nest(0, "b", 5, bad=FAILS))[0] == "UPDATE_FAILED"
     assert alive(heat, name) == 10
     for _ in range(2):
