@@ -167,12 +167,6 @@ class DecisionPoint:
             answer, why = self._lift(operation, mode, self._consult(self.broker, operation, answer, trace), why)
         return self._note(operation, answer, trace, why)
 
-    def allows(self, operation: Operation) -> bool:
-        """Whether the policies allow what an operation leads to. It is neither counted nor logged. Errors: InputError,
-        EngineError."""
-        caller = build_caller(operation.credentials)
-        return Answer.of(self._decide(operation, "enforce", self._reloader.current(), caller).decision).allowed
-
     def decide(self, operation: Operation, caller: Mapping[str, object] | None, explain: bool = False) -> DecisionTrace:
         """Judge an operation by the policies in force, without side effects. Nothing is reserved, no plugin is asked,
         and exemptions do not count. The answer is counted and logged as `judge` does. A gate that is off judges in mode

@@ -30,7 +30,7 @@ class Leftovers:
     definition: StackDefinition | None = None
     """The definition of the whole tree when they were built."""
     if_replaced: bool = False
-    """Whether those are left out that the update to the judged definition keeps."""
+    """Whether those are left out that the judged definition has too, and that the update does not replace."""
 
     def read(self, new: Stack, catalogue: Catalogue) -> list[Resource]:
         """The resources that are left over beside the judged root stack. Errors: InputError."""
@@ -38,14 +38,12 @@ class Leftovers:
             return [describe_leftover(self.path, key, kind, catalogue) for key, kind in self.resources.items()]
         [tree] = self.trees(new.id, catalogue)
         built = next((stack.apart for stack in tree.walk() if stack.id == self.path), tree.apart)
-        changes = {outcome.of.id: outcome.changes for outcome in outcomes([tree], [new], catalogue)}
-        found = {key: built.resource(name) for key, name in self.resources.items()}
-        if not self.if_replaced:
-            return [mark_leftover(resource, self.path, key) for key, resource in found.items() if resource]
+        changes = outcomes([tree], [new], catalogue) if self.if_replaced else ()
+        replaced = {outcome.of.id for outcome in changes if "replace" in outcome.changes}
         return [
-            mark_leftover(resource, self.path, key if "replace" in changes[resource.id] else resource.name)
-            for key, resource in found.items()
-            if resource and not {"replace", "delete"}.isdisjoint(changes[resource.id])
+            mark_leftover(resource, self.path, key)
+            for key, name in self.resources.items()
+            if (resource := built.resource(name)) and (resource.id in replaced or not self.if_replaced)
         ]
 
     def trees(self, name: str, catalogue: Catalogue) -> list[Stack]:

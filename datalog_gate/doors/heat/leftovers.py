@@ -16,7 +16,7 @@ from heat.objects.stack import Stack as StackRow
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.doors.heat.heat_objects import copy_definition
-from datalog_gate.doors.heat.live_stack import LiveStack, is_start, read_events
+from datalog_gate.doors.heat.live_stack import LiveStack
 from datalog_gate.files.stack_definition import Leftovers, StackDefinition
 from datalog_gate.template.held import HeldStack
 
@@ -29,32 +29,25 @@ def judge(point: DecisionPoint, operation: Operation, stack: Any, template: Any)
 
     With leftovers what was there before is tolerated, so that only an operation that adds to it is stopped.
     """
-    found = _include_leftovers(point, operation, stack, template)
+    found = _include_leftovers(operation, stack, template)
     answer = point.judge(found) if found else None
     return answer if answer and not answer.allowed else point.judge(operation)
 
 
-def _include_leftovers(point: DecisionPoint, operation: Operation, stack: Any, template: Any) -> Operation | None:
+def _include_leftovers(operation: Operation, stack: Any, template: Any) -> Operation | None:
     """The operation with what is left over; None if there is nothing, or if it was judged with the operation that began
     this one."""
     before, live = operation.against, LiveStack(stack)
     if before is None or live.is_begun_by_owner():
         return None
-    stacks = list(_walk(live))
-    is_beyond = any(_find_own(live.stack.context, row, current, current, False) for _, row, current in stacks)
-    counts_all = any(_has_failed(live.stack.context, row) for _, row, _ in stacks)
-    older = list(_find_leftovers(live, stacks, stack.t, counts_all))
-
-    def describe() -> StackDefinition:
-        return _add(before(), live, older)
-
-    if not is_beyond and (not counts_all or point.allows(replace(operation, definition=describe, against=None))):
+    after = list(_find_leftovers(live, template))
+    if not after:
         return None
-    after = list(_find_leftovers(live, stacks, template, counts_all))
+    older = list(_find_leftovers(live, stack.t))
     return replace(
         operation,
         definition=lambda: _add(operation.definition(), live, after),
-        against=describe,
+        against=lambda: _add(before(), live, older),
         tolerant=True,
         compare=None,
         asks_services=False,
@@ -72,57 +65,41 @@ class _Found:
     stack_name: str = ""
 
 
-def _walk(live: LiveStack) -> Iterator[tuple[str, Any, Any]]:
-    """The stacks of the tree, with their paths and templates in force. Those in a leftover resource are left out."""
+def _find_leftovers(live: LiveStack, template: Any) -> Iterator[_Found]:
+    """What is left over in the tree, with this template for the judged stack."""
+    context = live.stack.context
     waiting = [(live.root_name, live.owners[0] if live.owners else live.stack)]
     while waiting:
         path, stack = waiting.pop()
-        context, is_judged = live.stack.context, stack.id == live.stack.id
+        is_judged = stack.id == live.stack.id
         current = live.stack.t if is_judged else Template.load(context, stack.raw_template_id)
-        yield path, stack, current
+        for found in _find_own(context, stack, current, template if is_judged else current):
+            yield replace(found, path=path, stack_name=stack.name)
         for child in StackRow.get_all_by_owner_id(context, stack.id):
-            if child.parent_resource_name in current[current.RESOURCES]:
+            if child.parent_resource_name in current[current.RESOURCES]:  # another one is within a leftover resource
                 waiting.append((f"{path}/{child.parent_resource_name}", child))
 
 
-def _has_failed(context: Any, stack: Any) -> bool:
-    """Whether the last operation that built something of a stack failed, or nothing is known of it."""
-    ended = [event.resource_status for event in read_events(context, stack.id) if not is_start(event)]
-    return ended[-1:] != ["COMPLETE"]
-
-
-def _find_leftovers(
-    live: LiveStack, stacks: list[tuple[str, Any, Any]], template: Any, counts_all: bool
-) -> Iterator[_Found]:
-    """What is left over in the tree, with this template for the judged stack."""
-    for path, stack, current in stacks:
-        new = template if stack.id == live.stack.id else current
-        for found in _find_own(live.stack.context, stack, current, new, counts_all):
-            yield replace(found, path=path, stack_name=stack.name)
-
-
-def _find_own(context: Any, stack: Any, current: Any, template: Any, counts_all: bool) -> list[_Found]:
-    """What is left over in one stack. If nothing is in the tree, the new template may replace all; else what it
-    replaces would be left over too if the update fails: in this stack, or in all with `counts_all`."""
+def _find_own(context: Any, stack: Any, current: Any, template: Any) -> Iterator[_Found]:
+    """What is left over in one stack. If nothing is, the new template may replace all; else what it replaces would be
+    left over too if the update fails."""
     rows, backup = _read_rows(context, stack)
     newest = {row.name: row for row in rows}
 
     def is_beyond(row: Any, names: Mapping[str, Any]) -> bool:
         return row is not newest[row.name] or row.name not in names
 
-    if not counts_all and not any(is_beyond(row, current[current.RESOURCES]) for row in rows):
-        return []
+    if not any(is_beyond(row, current[current.RESOURCES]) for row in rows):
+        return
     groups: dict[tuple[Any, bool], dict[str, str]] = {}
     for row in rows:
         is_own = not is_beyond(row, template[template.RESOURCES])
-        if counts_all or not (is_own and template is current):
+        if not (is_own and template is current):
             name = f"{row.name}*{row.id}" if is_own or row is not newest[row.name] else row.name
             template_id = row.current_template_id or (backup.raw_template_id if row.stack_id != stack.id else None)
             groups.setdefault((template_id, is_own), {})[name] = row.name
-    return [
-        _Found(names, Template.load(context, template_id) if template_id else current, is_own)
-        for (template_id, is_own), names in groups.items()
-    ]
+    for (template_id, is_own), names in groups.items():
+        yield _Found(names, Template.load(context, template_id) if template_id else current, is_own)
 
 
 def _read_rows(context: Any, stack: Any) -> tuple[list[Any], Any]:
