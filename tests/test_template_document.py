@@ -139,6 +139,8 @@ def test_json_on_one_line_has_paths_too(end: str, path: str) -> None:
         ("a: &a {z: 1}\nb: &b {<<: *a, z: 2}\nc: {<<: *b}", "duplicate-key", (3, 4)),
         ("a: &a {zz: 1}\nb: &b {<<: *a, zz: 2}\nc: {<<: [*a, *b]}", "duplicate-key", (3, 4)),
         ("parameters: &p {p: 1, p: 2}\nresources: {<<: *p}", "duplicate-key", (1, 23)),
+        ("a: {<<: {z: 1, z: 2}}", "duplicate-key", (1, 16)),
+        ("a: {<<: [{z: 1, z: 2}]}", "duplicate-key", (1, 17)),
         ("a: 1\n---\nb: 2\n", "yaml", (2, 1)),
         ("a: " + "9" * 5000, "yaml", (1, 4)),
         ("a: \0", "yaml", (1, 4)),

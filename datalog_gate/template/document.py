@@ -548,7 +548,8 @@ class _Builder:
         else:
             key = top.key[0]
             if key in top.data and repr(top.data[key]) != repr(data):  # an identical repetition changes nothing
-                if top.anchor:  # it may be merged, where versions of PyYAML differ
+                in_merge = any(outer.key and outer.key[0] is _MERGE for outer in self.open[-3:-1])
+                if in_merge or top.anchor:  # versions of PyYAML differ for what is merged, or may be
                     raise self._error("duplicate-key", f"`{key}` is already a key of this mapping", top.key[1])
                 self.repeated.append(_repeated(key, self.file, top.nodes[key][0], top.key[1]))
             top.data[key], top.nodes[key] = data, (top.key[1], node)

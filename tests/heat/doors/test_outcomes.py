@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stevedore.extension import ExtensionManager
 
 from datalog_gate.doors.cli.commands.claim_settlement import settle_claims
 from datalog_gate.doors.cli.main import main
@@ -76,6 +77,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.syspath_prepend(str(folder))
+        patch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})  # others may have looked for services before
         heat.login(patch)
         yield Door(heat, folder, request.param == "legacy")
 
