@@ -252,13 +252,19 @@ def test_what_a_later_version_has_is_said_once_with_that_version(text: str, wron
 
 
 @pytest.mark.parametrize(
-    "cause",
-    ["{get_file: none.txt}", "{get_param: none}", "{get_attr: [none, a]}", "{get_resource: none}", "{digest: a}"],
+    ("cause", "code", "message"),
+    [
+        ("{get_file: none.txt}", "missing-file", "there is no file none.txt"),
+        ("{get_param: none}", "bad-reference", "there is no parameter `none`"),
+        ("{get_attr: [none, a]}", "bad-reference", "there is no resource `none`"),
+        ("{get_resource: none}", "bad-reference", "there is no resource `none`"),
+        ("{digest: a}", "bad-function", "`digest` takes [algorithm, text]"),
+    ],
 )
-def test_what_follows_from_an_error_is_not_said(cause: str) -> None:
+def test_what_follows_from_an_error_is_not_said(cause: str, code: str, message: str) -> None:
     function = f"{{str_replace: {{template: {cause}, params: {{$a: b}}}}}}"
     text = f"resources: {{a: {{type: A, properties: {{p: {{list_join: ['', {{str_split: [a, {function}]}}]}}}}}}}}\n"
-    assert len(problems(text)) == 1
+    assert problems(text) == [(code, 2, message, None)]
 
 
 def test_all_problems_are_reported_together_with_their_text() -> None:

@@ -119,7 +119,7 @@ def test_the_next_pull_of_servers_reads_what_changed_alone(cloud: Cloud, servers
     pulled(path, "--tables", tables)
     for renamed in servers[: max(1, SERVERS // 100)]:
         cloud.admin.compute.update_server(renamed.id, name=f"{renamed.name}-renamed")
-    changed, whole = (pulled(each, "--tables", tables) for each in (path, tmp_path / "whole.jsonl"))
+    changed, whole = (pulled(file, "--tables", tables) for file in (path, tmp_path / "whole.jsonl"))
     assert sort_rows({table: changed[table] for table in tables.split(",")}) == sort_rows(
         {table: whole[table] for table in tables.split(",")}
     )

@@ -99,7 +99,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     install(site, "faulty", "[datalog_gate.services]\nfaulty=faulty:Faulty\n")
     with licence_server() as licences, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
-        settings = (f"licence_server.{each}" for each in (f"url={licences.url}", "read_timeout=2", "retries=0"))
+        settings = (f"licence_server.{setting}" for setting in (f"url={licences.url}", "read_timeout=2", "retries=0"))
         options = {
             "reload_seconds": "0", "decision_log": f"{folder}/decisions.jsonl",
             "services": "faulty,licence_server", "service_option": "\nservice_option = ".join(settings),
