@@ -312,7 +312,7 @@ def _run(arguments: list[str]) -> tuple[object, str, str]:
     """The exit code, or a traceback, and what was printed."""
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace") for _ in range(2)]
     code: object
-    stdin, sys.stdin = sys.stdin, io.StringIO()
+    stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(), "utf-8")
     try:
         with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
             try:
