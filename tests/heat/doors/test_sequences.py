@@ -130,6 +130,11 @@ PHASES = st.tuples(
 Phase = tuple[Sequence[tuple[Any, ...]], tuple[Any, ...], Sequence[tuple[float, tuple[Any, ...]]]]
 Sequel = tuple[dict[str, Any], Sequence[Phase]]
 SEQUENCES = st.tuples(bodies(), st.lists(PHASES, min_size=1, max_size=3))
+DENIED: Sequel = (
+    {"template": template(v=value("good"))},
+    [([], ("PUT", {"template": template(v=value("evil"))}, {}), [])],
+)
+"""A sequence that shows that the rules are in force: what few generated ones ask for may never be denied."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +276,7 @@ def test_what_lives_at_each_rest_satisfies_the_rules(
     (tmp_path / "rules" / "rules.dl").write_text(RULES)
     options = {"decision_log": str(tmp_path / "decisions.jsonl"), "decision_log_bytes": "4000000000"}
     folders = f"{RESOURCES},{RESOURCES.parent / 'engine'}"
-    sequences = generate(SEQUENCES, min(LIVES - shard * SHARD, SHARD), SEED + shard)
+    sequences = [DENIED, *generate(SEQUENCES, min(LIVES - shard * SHARD, SHARD), SEED + shard)]
     began = time.monotonic()
     with running(
         tmp_path, engine == "convergence", rules=tmp_path / "rules", options=options, resources=folders
