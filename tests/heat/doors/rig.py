@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
+import multiprocessing
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import requests
 from heatclient import client as heatclient
 
 from datalog_gate.doors import heat as ours
-from tests.servers import free_ports, serving_process
+from tests.servers import free_ports
 from tests.waiting import PATIENCE as PATIENCE
 from tests.waiting import wait as wait
 
@@ -24,6 +25,9 @@ HERE = Path(__file__).parent
 PROJECT = "admin"
 RESOURCES = Path(ours.__file__).parent / "resources"
 NUMBERS = count(1)
+PROCESSES: Any = multiprocessing.get_context("forkserver")
+"""Where a Heat is started: from what the second and later ones find imported."""
+PROCESSES.set_forkserver_preload([__name__, f"{__package__}.server"])
 FILTERS = {"api_filter": "datalog_gate", "cfn_filter": "datalog_gate_cfn"}
 """The filters before Heat's own application in the pipelines of its APIs."""
 
@@ -315,9 +319,27 @@ def running(
 @contextmanager
 def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
     """Run the Heat whose heat.conf and paste.ini are in the folder."""
-    command = [sys.executable, "-W", "ignore", str(HERE / "server.py"), str(folder), str(port), str(cfn_port)]
-    with serving_process(command, folder) as server:
+    ready, telling = PROCESSES.Pipe(duplex=False)
+    server = PROCESSES.Process(target=_serve, args=(folder, (port, cfn_port), dict(os.environ), telling), daemon=True)
+    server.start()
+    telling.close()
+    try:
+        try:
+            ready.recv()
+        except EOFError:
+            pytest.fail((folder / "stderr").read_text()[-4000:])
+        assert server.pid is not None
         yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder, server.pid)
+    finally:
+        server.kill()
+        server.join()
+
+
+def _serve(*arguments: Any) -> None:
+    """Serve with what the process that forks has imported, and this one never does."""
+    from tests.heat.doors import server
+
+    server.serve(*arguments)
 
 
 def install(folder: Path, name: str, entry_points: str) -> None:

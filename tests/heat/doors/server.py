@@ -1,7 +1,6 @@
-"""Run Heat's API, CFN API and engine: ``python server.py FOLDER PORT CFN_PORT``.
+"""Run Heat's API, CFN API and engine in a process forked from one that has imported them.
 
-The folder holds heat.conf and paste.ini; the database and the logs go there, and READY to stdout when it answers. The
-transport is oslo.messaging's fake one.
+Importing takes ten times as long as the rest of a start. The transport is oslo.messaging's fake one.
 """
 
 from __future__ import annotations
@@ -10,6 +9,9 @@ import os
 import sqlite3
 import sys
 import traceback
+import warnings
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from threading import Thread
@@ -18,13 +20,14 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from oslo_service import backend
 
+warnings.simplefilter("ignore")
 backend.init_backend(backend.BackendType.THREADING)
 
-from heat import policies  # noqa: E402
-from heat.common import config, context, messaging  # noqa: E402
+from heat import api, policies  # noqa: E402
+from heat.common import config, context, messaging, plugin_loader  # noqa: E402
 from heat.db import api as database  # noqa: E402
 from heat.db import models  # noqa: E402
-from heat.engine import resources, service  # noqa: E402
+from heat.engine import clients, resources, service  # noqa: E402
 from heat.engine.clients.os.heat_plugin import HeatClientPlugin  # noqa: E402
 from heat.rpc import api as rpc_api  # noqa: E402
 from heatclient.client import Client  # noqa: E402
@@ -32,8 +35,10 @@ from oslo_config import cfg  # noqa: E402
 from oslo_log import log  # noqa: E402
 from sqlalchemy import event  # noqa: E402
 
-sys.path[:0] = [str(Path(__file__).parents[3]), sys.argv[1]]  # entry points of the tests are in the folder
 from tests.heat.doors import recorder, witness  # noqa: E402
+
+for package in (clients, resources, api):
+    list(plugin_loader.load_modules(package))
 
 
 class Server(ThreadingMixIn, WSGIServer):
@@ -50,8 +55,27 @@ class Handler(WSGIRequestHandler):
         """Nothing."""
 
 
-def main(folder: Path, *ports: int) -> None:
-    """Serve for good."""
+def serve(folder: Path, ports: Sequence[int], environment: Mapping[str, str], ready: Connection) -> None:
+    """Serve for good.
+
+    The folder holds heat.conf, paste.ini and entry points of the tests; the database and the logs go there. `ready`
+    tells when it answers.
+    """
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.path[:0] = [str(Path(__file__).parents[3]), str(folder)]
+    with (folder / "stderr").open("wb") as stderr:
+        os.dup2(stderr.fileno(), 2)
+    try:
+        _start(folder, ports)
+    except BaseException:  # noqa: BLE001
+        traceback.print_exc()
+        os._exit(1)  # threads of Heat's would live on
+    ready.send(True)
+
+
+def _start(folder: Path, ports: Sequence[int]) -> None:
     if not (folder / "policy.yaml").exists():  # noauth gives the role admin only
         names = (rule.name for rule in policies.list_rules())
         (folder / "policy.yaml").write_text("".join(f'"{name}": ""\n' for name in names))
@@ -80,16 +104,8 @@ def main(folder: Path, *ports: int) -> None:
     for name, port in zip(("heat-api", "heat-api-cfn"), ports, strict=True):
         server = make_server("127.0.0.1", port, config.load_paste_app(name), Server, Handler)
         Thread(target=server.serve_forever, name=name).start()
-    print("READY", flush=True)
 
 
 def _write_at_once(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> tuple[str, Any]:
     """Every transaction waits for its turn when it begins: one that begins with reading can't wait any more."""
     return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
-
-
-try:
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
-except BaseException:  # noqa: BLE001
-    traceback.print_exc()
-    os._exit(1)  # threads of Heat's would live on

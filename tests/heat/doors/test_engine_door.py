@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
-import os
+import multiprocessing
 import shutil
 import sqlite3
 import subprocess
@@ -23,6 +23,7 @@ from heat.engine.stack import Stack
 
 from datalog_gate.decision_point.engine_start import LIVE, PROBE, find_start
 from datalog_gate.doors.cli.doctor.cloud_access import probe_engine
+from tests.heat.doors import rig
 from tests.heat.doors.rig import HERE, PROJECT, RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import CLEAN, GROUP, LONG, OF_PARAMETER, UP, string, template, why
 
@@ -299,7 +300,8 @@ def test_a_patched_heat_asks_the_plugin_under_convergence(tmp_path: Path, monkey
     """The patch needs no module in `plugin_dirs`."""
     shutil.copytree(Path(heat.__file__).parent, tmp_path / "patched" / "heat", ignore=shutil.ignore_patterns("*.pyc"))
     subprocess.run(["git", "apply", str(PATCH)], cwd=tmp_path / "patched", check=True)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patched"), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(tmp_path / "patched")
+    monkeypatch.setattr(rig, "PROCESSES", multiprocessing.get_context("spawn"))
     (tmp_path / "run").mkdir()
     with running(tmp_path / "run", convergence=True) as patched:
         name, _ = patched.create(LONG)
