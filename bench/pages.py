@@ -26,7 +26,7 @@ from datalog_gate.scan.feed import StackEntry
 from datalog_gate.store.stored_waivers import add_waiver
 from datalog_gate.store.tables import api_decisions, approval_requests, waivers
 from tests.page_site import ask_for_approval, fill
-from tests.test_server_pages import RULE, Browser, location
+from tests.unit.doors.server.test_pages import RULE, Browser, location
 
 ROUNDS = 5
 

@@ -32,7 +32,7 @@ import requests
 from datalog_gate.store.transaction import Store
 from tests.server.rig import serving
 from tests.servers import free_ports
-from tests.test_server import RULES, template
+from tests.unit.doors.server.test_server import RULES, template
 
 THREADS = 8
 CONF = """

@@ -23,14 +23,17 @@ os.environ["DATALOG_GATE_FROZEN"] = "1"  # before the package is imported, here 
 os.environ["XDG_CACHE_HOME"] = os.devnull  # no test reads or fills the cache of who runs it
 
 LONG = {
-    "approval", "bench", "budget", "case_analysis", "check_folder", "cloud_wide", "conformance",
-    "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "feasibility", "fuzz",
-    "group_sizes", "heat_feed", "inventory_targets", "journal", "kind_guards", "lifting", "live_options", "log",
-    "metrics", "metrics_port", "mistakes", "outcomes", "policytest", "policytest_failures", "pydatalog",
-    "rack_affinity", "reconcile", "rejudge", "scan", "scan_command", "server", "services_command",
-    "sql_engine", "stack_states", "store", "store_command", "yaql",
+    "analysis/doubts", "analysis/kind_guards", "analysis/lifting", "analysis/mistakes", "decision/case_analysis",
+    "decision_point/cloud_wide", "decision_point/feasibility", "decision_point/live_options", "decision_point/log",
+    "decision_point/metrics", "decision_point/metrics_port", "doors/cli/check_folder", "doors/cli/doctor",
+    "doors/cli/doctor_findings", "doors/cli/scan_command", "doors/cli/services_command", "doors/cli/store_command",
+    "doors/heat/stack_states", "doors/server/server", "engine/budget", "engine/pydatalog", "engine/sql_engine",
+    "inventory/targets", "pages/decision_page", "policytest/failures", "policytest/policytest", "project/bench",
+    "project/docs", "project/fuzz", "rack_affinity/rack_affinity", "scan/heat_feed", "scan/rejudge", "scan/scan",
+    "services/approval", "services/conformance", "services/crashes", "services/journal", "services/outcomes",
+    "services/reconcile", "store/store", "template/group_sizes", "template/yaql",
 }  # fmt: skip
-"""The modules that take two thirds of the time of all: engines, scans, whole commands, many processes."""
+"""The modules in `tests/unit` with two thirds of the time of all: engines, scans, whole commands, many processes."""
 LONG_PACKS = {"vnf"}
 
 with suppress(ImportError):  # not every environment generates cases
@@ -69,8 +72,8 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     the id of each test, by which .ci/checks.py runs it alone."""
     for item in items:
         item.user_properties.append(("id", item.nodeid))
-        name, folder = item.path.stem.removeprefix("test_"), item.path.parent.name
-        if (folder == "tests" and name in LONG) or (item.path.name == "test.yaml" and folder in LONG_PACKS):
+        name = item.path.as_posix().rpartition("/tests/unit/")[2].removesuffix(".py").replace("test_", "")
+        if name in LONG or (item.path.name == "test.yaml" and item.path.parent.name in LONG_PACKS):
             item.add_marker("long")
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("sampled")

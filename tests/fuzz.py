@@ -24,7 +24,7 @@ from datalog_gate.language.formatter import format_text
 from datalog_gate.language.lexer import Source
 from datalog_gate.language.parser import parse, parse_query
 from datalog_gate.language.printer import print_module
-from tests.test_diagnostic_codes import CASES
+from tests.unit.base.test_diagnostic_codes import CASES
 
 ROOT = Path(__file__).parents[1]
 MORE = """\

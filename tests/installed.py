@@ -26,7 +26,7 @@ from datalog_gate.services.conformance import asked
 from datalog_gate.services.journal import Journal
 from tests.commands import read_conf
 from tests.pages import DOCS
-from tests.test_doctor import PASTE
+from tests.unit.doors.cli.test_doctor import PASTE
 
 INSTALL = (DOCS / "install.md").read_text("utf-8")
 FILE = re.compile(r"`(/etc/heat/[^`]*)`[^`\n]*(?:\n[^`\n]+)*\n\n```\w+\n(.*?)```", re.S)

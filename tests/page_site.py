@@ -19,7 +19,7 @@ from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.services.approval import Approvals
 from tests.ledger import request
-from tests.test_scan import ListFeed
+from tests.unit.scan.test_scan import ListFeed
 
 RULES = """\
 @deny(id="ssh", message="{group} lets {prefix} reach port 22", hint="limit remote_ip_prefix to an office network",

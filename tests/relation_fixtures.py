@@ -1,6 +1,6 @@
 """Rows of the fixtures for all relations, as docs/relations.md shows them.
 
-``REGENERATE=1 pytest tests/test_relations.py`` writes the rows and the page anew.
+``REGENERATE=1 pytest tests/unit/schema/test_relations.py`` writes the rows and the page anew.
 """
 
 from __future__ import annotations

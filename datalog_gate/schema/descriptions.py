@@ -116,7 +116,7 @@ def describe_relations(pattern: str = "*", catalogue: Catalogue = SHIPPED) -> li
 @cache
 def read_examples() -> Mapping[str, Any]:
     """Read a row of each relation that fixtures fill: ``{"fixture": folder, "row": {column: value}}`` by relation. Null
-    columns are left out; a resource is ``{"$resource": path}``. tests/test_relations.py writes the file."""
+    columns are left out; a resource is ``{"$resource": path}``. tests/unit/schema/test_relations.py writes the file."""
     examples: Mapping[str, Any] = json.loads((Path(__file__).parent / "data" / "examples.json").read_text("utf-8"))
     return examples
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Thread
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from tests.test_server_pages import Browser
+from tests.unit.doors.server.test_pages import Browser
 
 STACKS = 1000
 

@@ -20,8 +20,8 @@ from tests.heat.doors.templates import template as stack_template
 from tests.page_site import HOSTILE, ask_for_approval, fill_hostile, hostile_stack, template
 from tests.pages import DOCS
 from tests.sources import ROOT
-from tests.test_server import TOKEN
-from tests.test_server_pages import RULE, make_pages
+from tests.unit.doors.server.test_pages import RULE, make_pages
+from tests.unit.doors.server.test_server import TOKEN
 
 PICTURE = DOCS / "pictures" / "office_vpn.png"
 

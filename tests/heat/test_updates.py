@@ -7,7 +7,7 @@ from heat.common import template_format
 from heat.engine import environment, stack, template, update
 
 from tests.heat.heat_side import _context
-from tests.test_stack_update import HEAD, PAIRS
+from tests.unit.stack.test_update import HEAD, PAIRS
 
 CHANGES = {"added": "create", "deleted": "delete", "updated": "update", "replaced": "replace", "unchanged": "unchanged"}
 BEYOND = {

@@ -23,7 +23,7 @@ from datalog_gate.services.licence_pool import LicencePool
 from datalog_gate.services.reconcile import StackState, reconcile
 from tests.ledger import request
 from tests.placement.rig import Cloud, running
-from tests.test_licence_server import Clock
+from tests.unit.services.test_licence_server import Clock
 
 
 class Licences:

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from datalog_gate.engine.sql.database import Database
 from datalog_gate.engine.sql.tables import identifier
-from tests.test_sql_tables import ROWS, TABLE, insert_and_fail, store_and_read
+from tests.unit.engine.test_sql_tables import ROWS, TABLE, insert_and_fail, store_and_read
 
 
 def test_values_come_back(database: Database) -> None:

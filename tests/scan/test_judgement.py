@@ -11,7 +11,7 @@ from datalog_gate.analysis.lifting import lift
 from datalog_gate.engine.sql.database import Database
 from tests.programs import written
 from tests.sql_answers import answer, difference
-from tests.test_lifting import Case, cases
+from tests.unit.analysis.test_lifting import Case, cases
 
 PROGRAMS = int(os.environ.get("DATALOG_GATE_SQL_PROGRAMS", "400"))
 SEED = int(os.environ.get("DATALOG_GATE_SQL_SEED", "0"))

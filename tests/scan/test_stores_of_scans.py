@@ -13,14 +13,14 @@ from datalog_gate.scan.batch import ScanRequest
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
 from tests.stores.database_servers import DatabaseServer
-from tests.test_rejudge import (  # noqa: F401
+from tests.unit.scan.test_rejudge import (  # noqa: F401
     ENTRIES,
     fill,
     test_packs_find_the_same_in_stored_facts_as_in_stacks,
     test_rules_find_the_same_in_stored_facts_as_in_stacks,
     test_the_stored_facts_answer_where_they_are_those_of_this_version,
 )
-from tests.test_scan import (  # noqa: F401
+from tests.unit.scan.test_scan import (  # noqa: F401
     HUGE,
     ListFeed,
     entry,

@@ -19,7 +19,7 @@ from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.scan.feed import StackEntry
 from tests.server.client_process import run_openstack
 from tests.servers import free_ports, serving_process
-from tests.test_server import RULES, run_scan, template
+from tests.unit.doors.server.test_server import RULES, run_scan, template
 from tests.waiting import wait
 
 PATIENCE = 180.0

@@ -7,7 +7,7 @@ import requests
 from datalog_gate.services.approval import Approvals
 from tests.ledger import request
 from tests.server.rig import PATIENCE, USERS, Site
-from tests.test_server import template
+from tests.unit.doors.server.test_server import template
 
 ENTRY = {"policy": "length", "reason": "the old app", "expires": "2127-01-01"}
 

@@ -19,7 +19,7 @@ import requests
 from bench.server import crowd
 from tests.server.rig import PATIENCE, Site, serving
 from tests.servers import free_ports
-from tests.test_server import template
+from tests.unit.doors.server.test_server import template
 from tests.waiting import wait
 
 HEAD = "POST /v2/decisions HTTP/1.1\r\nHost: gate\r\nContent-Type: application/json\r\nX-Auth-Token: {token}\r\n"

@@ -31,9 +31,9 @@ from datalog_gate.scan.spark_judgement import rejudge as rejudge_on_spark
 from datalog_gate.scan.stored_judgement import Forecast, rejudge
 from datalog_gate.schema.catalogue import SHIPPED
 from tests.stores.database_servers import DatabaseServer
-from tests.test_rejudge import NOW, pack_stacks
-from tests.test_scan import HUGE, NAMELESS, SMALL, ListFeed, entry, policy_set
-from tests.test_scan_command import RULES, write
+from tests.unit.doors.cli.test_scan_command import RULES, write
+from tests.unit.scan.test_rejudge import NOW, pack_stacks
+from tests.unit.scan.test_scan import HUGE, NAMELESS, SMALL, ListFeed, entry, policy_set
 
 PACKS = load(read_rules([Path("rules")]))
 IS_FULL = os.environ.get("DATALOG_GATE_SPARK") == "full"

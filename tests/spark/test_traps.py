@@ -7,7 +7,7 @@ from decimal import Decimal
 from datalog_gate.engine.sql.database import Database
 from tests.differential import GivenRows
 from tests.sql_answers import answer, difference, lifted_module, stack_facts
-from tests.test_sql_engine import DECLARED, GRAPH, MIXED, TEXTS
+from tests.unit.engine.test_sql_engine import DECLARED, GRAPH, MIXED, TEXTS
 
 LARGE = Decimal("99999999999999999999.999999998")
 RULES = r"""

@@ -25,7 +25,7 @@ from datalog_gate.store.transaction import Store, StoreError, lock_row, take_tur
 from tests.ledger import fill_store, request
 from tests.stores.conftest import empty
 from tests.stores.database_servers import DatabaseServer
-from tests.test_store import NOW
+from tests.unit.store.test_store import NOW
 
 NAMES = ("a", "A", "ä", "a\u0308", "\U0001f600", "'; --", "%s %(a)s ?")
 """Names that are all different."""

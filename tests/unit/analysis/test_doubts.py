@@ -1,0 +1,99 @@
+"""Rows that lack values put stacks into doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.doubts import MAYBE, lacking, with_doubts
+from datalog_gate.analysis.lifting import Facts, Lifted, lift
+from datalog_gate.base.values import Row
+from datalog_gate.engine.native import evaluate
+from datalog_gate.schema.declaration import RelationRef
+from tests.programs import X, edge, node, place, program, short_budget, written
+from tests.sampling import sample
+from tests.unit.analysis.test_lifting import Answer, Case, answer, cases
+
+Columns = dict[str, set[int]]
+"""The columns in which values lack, by relation."""
+
+
+def draw_columns(lifted: Lifted, inputs: frozenset[str], random: Random) -> Columns:
+    """Some columns of some relations that stacks fill."""
+    columns: Columns = {}
+    for name in sorted(inputs.intersection(map(str, lifted.program.inputs))):
+        width = len(lifted.program.relations[name].columns)
+        for relation in (name, name + MAYBE)[: random.randint(0, 2)]:
+            columns[relation] = {at for at in range(1, width) if random.random() < 0.5}
+    return columns
+
+
+def hide(facts: Facts, columns: Mapping[str, set[int]], random: Random) -> tuple[Facts, Facts]:
+    """The facts without some rows that may not be there, and what is known of all: some rows lack values."""
+    real: dict[RelationRef, set[Row]] = {name: set(rows) for name, rows in facts.items()}
+    known = {name: set(rows) for name, rows in real.items()}
+    known |= {lacking(name, at): set() for name, lack in columns.items() for at in lack}
+    for name in (name for name in columns if not name.endswith(MAYBE)):
+        known |= {name: set(), name + MAYBE: set()}
+        for row in facts[name]:
+            is_maybe = name + MAYBE in columns and random.random() < 0.4
+            if is_maybe and random.random() < 0.4:
+                real[name].discard(row)
+            relation = name + MAYBE if is_maybe else name
+            gone = [at for at in sorted(columns[relation]) if random.random() < 0.4]
+            known[relation].add(tuple(None if at in gone else value for at, value in enumerate(row)))
+            for at in gone:
+                known[lacking(relation, at)].add(row[:1])
+    return real, known
+
+
+def without(answer: Answer, doubtful: Mapping[RelationRef, set[Row]]) -> Answer:
+    """The answer for the roots that are not in doubt."""
+    rows, errors = answer
+    settled = {name: {row for row in rows[name] if row[:1] not in doubtful.get(name, ())} for name in rows}
+    return settled, {error for error in errors if error.row[:1] not in doubtful.get(error.relation, ())}
+
+
+@settings(max_examples=sample(1000), deadline=None)
+@given(cases(), st.integers(0, 2**32))
+def test_stacks_that_are_not_in_doubt_have_all_their_rows_and_errors(case: Case, seed: int) -> None:
+    original, inputs, stacks = case
+    random = Random(seed)
+    lifted = lift(original, inputs)
+    columns = draw_columns(lifted, inputs, random)
+    real, known = hide(lifted.facts(stacks), columns, random)
+    doubts = with_doubts(lifted, columns)
+    model = evaluate(doubts.lifted.program, known, short_budget())
+    assume(not model.exceeded)
+    errors = [(error.relation, error.row) for error in model.errors]
+    doubtful = {
+        name: {*model.rows(doubt), *(row for relation, row in errors if relation == doubt)}
+        for name, doubt in doubts.relations.items()
+    }
+    derived = [name for stratum in lifted.program.strata for name in stratum.relations]
+    found = {name: set(model.rows(name)) for name in derived}, {e for e in model.errors if e.relation in derived}
+    assert without(found, doubtful) == without(answer(lifted.program, real), doubtful), written(original, {})
+
+
+def test_a_stack_is_in_doubt_where_a_row_fits_as_far_as_it_is_known() -> None:
+    listed = ir.CheckedRule("listed", (X,), (node(X), edge(ir.Const("b"), X)), place(1))
+    free = ir.CheckedRule("free", (X,), (node(X), ir.Without((edge(X, None),), place(2))), place(2))
+    lifted = lift(program(*(ir.Stratum((rule.relation,), (rule,), False) for rule in (listed, free))), {"node", "edge"})
+    doubts = with_doubts(lifted, {"edge": {2}, "edge?": {2}})
+    known: Facts = {
+        "root#": [("a",), ("b",), ("c",)],
+        "node": [("a", 1), ("b", 1), ("c", 1)],
+        "edge": [("a", "b", None), ("b", 1, None), ("c", "b", None)],
+        "edge#2": [("a",), ("b",)],
+        "edge?": [("c", 1, None)],
+        "edge?#2": [("c",)],
+    }
+    model = evaluate(doubts.lifted.program, known)
+    assert {name: set(model.rows(relation)) for name, relation in doubts.relations.items()} == {
+        "listed": {("a",)},
+        "free": {("c",)},
+    }

@@ -1,0 +1,332 @@
+"""The pages of the server: who sees what, forms, sessions."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+from shutil import copytree
+from urllib.parse import urlencode
+
+import pytest
+from falcon.testing import Result
+
+from datalog_gate.doors.server.application import create_app, trust_token
+from datalog_gate.doors.server.pages.sessions import COOKIE, SessionFiles, form_key, make_cookie
+from datalog_gate.doors.server.pages.site import POLICY
+from datalog_gate.doors.server.pages.views import VIEWS
+from datalog_gate.doors.server.policy_server import create_server
+from datalog_gate.doors.server.scan_access import keep_scan_store, open_scan_store
+from datalog_gate.doors.server.serving import read_config
+from datalog_gate.pages.plots import plot_days
+from tests.page_site import HOSTILE, ask_for_approval, fill, fill_hostile, hostile_stack, template
+from tests.unit.doors.server.test_server import TOKEN, create_client, trust_users
+from tests.unit.pages.test_decision_page import Page
+from tests.waiting import wait
+
+pytestmark = pytest.mark.slow
+CONF = """\
+[datalog_gate]
+rules = {folder}/rules
+waivers = store
+inventory = {folder}/cloud.jsonl
+[datalog_gate_server]
+folder = {folder}/server
+scan_store = {folder}/scan
+"""
+
+
+class Browser:
+    """Asks for pages with a cookie, of the operator's token or of a user of Keystone, and fills in forms."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "server.conf").write_text(CONF.format(folder=folder))
+        self.folder, conf = folder, read_config(folder / "server.conf")
+        self.server = create_server(conf)
+        self.applications = [create_app(conf, self.server, trust) for trust in (trust_token(TOKEN), trust_users)]
+        self.sessions = SessionFiles(folder / "server" / "sessions")
+        self.cookies: dict[str, str] = {}
+        self._operator, self._users = map(create_client, self.applications)
+
+    def get(self, path: str, user: str = "", token: str = "") -> Result:
+        return self._ask("GET", path, user, token or user or TOKEN)
+
+    def post(self, path: str, form: dict[str, str], user: str = "", **headers: str) -> Result:
+        """Send a form, with the key of the session unless it has one."""
+        token = user or TOKEN
+        body = urlencode({"form_key": form_key(self.cookie(token)), **form})
+        headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+        return self._ask("POST", path, user, token, body, headers)
+
+    def cookie(self, token: str) -> str:
+        """The cookie of the session with a token."""
+        if token not in self.cookies:
+            self.cookies[token] = self.sessions.start(token)
+        return self.cookies[token]
+
+    def _ask(
+        self, method: str, path: str, user: str, token: str, body: str = "", headers: dict[str, str] | None = None
+    ) -> Result:
+        client = self._users if user else self._operator
+        path, _, query = path.partition("?")
+        given = {"Cookie": f"other=1; {COOKIE}={self.cookie(token)}", **(headers or {})}
+        return client.simulate_request(method, path, query_string=query, body=body, headers=given)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of a server with scanned stacks."""
+    folder = tmp_path_factory.mktemp("site")
+    fill(folder)
+    return folder
+
+
+@pytest.fixture
+def browser(site: Path, tmp_path: Path) -> Browser:
+    return Browser(copytree(site, tmp_path / "site"))
+
+
+def text_of(answer: Result) -> str:
+    """The text of a page, without its menu."""
+    main = answer.text[answer.text.index("<main") : answer.text.index("</main>")]
+    return " ".join(unescape(re.sub("<[^>]*>", " ", main)).split())
+
+
+def location(answer: Result) -> str:
+    """Where the answer leads, without the name of the server."""
+    return str(answer.headers["location"]).removeprefix("http://falconframework.org")
+
+
+def hrefs(answer: Result) -> list[str]:
+    return [unescape(href) for href in re.findall(r'href="(.*?)"', answer.text)]
+
+
+RULE = '@deny("m", "{s} takes {f}")\nm(s, f) :- os:nova:server(_id=s, flavor=f), f = "m1.small".\n'
+
+
+def make_pages(browser: Browser, stack: str, template: str, text: str = "x") -> dict[str, str]:
+    """Make something for each page to show, with this text in it. Returns the names in the paths of pages."""
+    ask_for_approval(browser.server, "p1", text, reason=text)
+    waiver = {"policy": "ssh", "subject": text, "project": "p1", "reason": text, "expires": "2127-01-01"}
+    browser.post("/pages/waivers", {name: value[:200] for name, value in waiver.items()})
+    decision = browser.post(f"/pages/stacks/{stack}", {})
+    trial = browser.post("/pages/playground", {"rules": RULE, "template": template})
+    names = {"stack": stack, "policy": "ssh", "approval": "A-1"}
+    return names | {"decision": location(decision)[17:], "trial": location(trial)[18:]}
+
+
+def test_all_that_a_page_asks_reads_one_open_store_of_scans(browser: Browser) -> None:
+    stores = []
+    for _ in range(2):
+        with keep_scan_store():
+            for _ in range(2):
+                with open_scan_store(browser.server.options) as store:
+                    stores.append(store)
+    assert [store is stores[0] for store in stores] == [True, True, False, False]
+    assert stores[2] is stores[3]
+
+
+def test_each_page_answers_has_a_title_a_policy_and_a_twin_that_answers_too(browser: Browser) -> None:
+    names = make_pages(browser, "r00000", template(0))
+    titles = []
+    for view in VIEWS:
+        answer = browser.get(view.path.format(**names))
+        titles.append(re.findall("<title>(.*?) · datalog_gate</title>", answer.text)[0])
+        assert (answer.status_code, answer.headers["content-security-policy"]) == (200, POLICY)
+        assert len(answer.content) < 100_000
+        [twin] = re.findall('rel="alternate" type="application/json" href="(.*?)"', answer.text)
+        assert browser._operator.simulate_get(twin, headers={"X-Auth-Token": TOKEN}).status_code == 200
+    assert titles == [
+        "Cloud", "Decisions", "Allowed, with warnings: stack-0", "Stacks", "Stack stack-0", "Policies",
+        "Policy ssh", "Approvals", "Approval A-1", "Waivers", "Inventory", "Playground", "Playground",
+    ]  # fmt: skip
+
+
+def test_the_cloud_page_counts_open_findings_by_policy_project_and_owner_and_plots_the_days(browser: Browser) -> None:
+    answer = browser.get("/pages")
+    assert text_of(answer) == (
+        "Cloud Stacks 6 Open findings 3 Open findings over time 0 1 2 3 4 2027-03-01: 4 open, 4 new, 0 resolved "
+        "2027-03-04: 3 open, 0 new, 1 resolved 2027-03-01 2027-03-04 These days as a table Day New Resolved Open "
+        "2027-03-01 4 0 4 2027-03-04 0 1 3 By policy Policy Open Share size 2 ssh 1 By project Project Open Share p2 2 "
+        "p1 1 By owner Owner Open Share user-0 1 user-1 1 user-3 1 Waiting for approval Nothing is waiting. Newest "
+        "decisions There are no decisions yet. Try a template ."
+    )
+
+
+def test_a_member_sees_nothing_of_another_project(browser: Browser) -> None:
+    for project in ("p1", "p2"):
+        ask_for_approval(browser.server, project, f"stack-of-{project}")
+    browser.post("/pages/playground", {"rules": "", "template": template(0)}, "bob")
+    pages = {
+        path: browser.get(path, "ann")
+        for path in (
+            "/pages",
+            "/pages/stacks",
+            "/pages/approvals",
+            "/pages/policies/ssh",
+            "/pages/decisions",
+            "/pages/waivers",
+        )
+    }
+    assert {answer.status_code for answer in pages.values()} == {200}
+    seen = " ".join(text_of(answer) for answer in pages.values())
+    assert ("p1" in seen, "p2" in seen, "user-1" in seen, "bob" in seen) == (True, False, False, False)
+    assert browser.get("/pages/stacks/r00001", "ann").status_code == 404
+    assert browser.get("/pages/approvals/A-2", "ann").status_code == 404
+    assert "<button>Waive" not in pages["/pages/waivers"].text
+
+
+def test_without_a_session_each_page_leads_to_the_sign_in_and_back(browser: Browser) -> None:
+    answer = browser.get("/pages/stacks?outcome=deny", token="none")
+    assert (answer.status_code, location(answer)) == (
+        303,
+        "/pages/sign-in?next=%2Fpages%2Fstacks%3Foutcome%3Ddeny",
+    )
+    page = browser.get(location(answer), token="none")
+    assert 'name="next" value="/pages/stacks?outcome=deny"' in page.text
+    answer = browser.post("/pages/sign-in", {"token": TOKEN, "next": "/pages/stacks?outcome=deny"})
+    assert (answer.status_code, location(answer)) == (303, "/pages/stacks?outcome=deny")
+    value, _, rest = answer.headers["set-cookie"].removeprefix(f"{COOKIE}=").partition("; ")
+    assert (rest, browser.sessions.find_token(value)) == ("Path=/pages; HttpOnly; SameSite=Lax; Max-Age=28800", TOKEN)
+    assert [TOKEN.encode() in path.read_bytes() for path in (browser.folder / "server/sessions").iterdir()] == [
+        False
+    ] * 2
+    assert "; Secure;" in make_cookie("t", secure=True)
+    browser.cookies[TOKEN] = value
+    assert browser.get("/pages/stacks").status_code == 200
+    assert browser.post("/pages/sign-out", {}).headers["set-cookie"].startswith(f"{COOKIE}=; Path=/pages; HttpOnly")
+    assert browser.get("/pages/stacks").status_code == 303  # also with the cookie
+    assert browser.get("/pages/stacks", token=value).status_code == 303  # which is no token
+
+
+def test_a_session_ends(tmp_path: Path) -> None:
+    now = 1000.0
+    sessions = SessionFiles(tmp_path / "sessions", lambda: now)
+    cookie = sessions.start("t0ken")
+    assert [sessions.find_token(cookie), sessions.find_token("other"), sessions.find_token("")] == ["t0ken", "", ""]
+    now += 8 * 3600 + 1
+    assert sessions.find_token(cookie) == ""
+    sessions.start("next")
+    assert len(list((tmp_path / "sessions").iterdir())) == 1
+
+
+def test_a_wrong_token_is_refused(browser: Browser) -> None:
+    answers = [browser.post("/pages/sign-in", {"token": token}) for token in ("no", "", "a;b", "x" * 5000, "\u202e")]
+    assert [(answer.status_code, "set-cookie" in answer.headers) for answer in answers] == [(401, False)] * 5
+
+
+def test_the_sign_in_leads_to_pages_alone(browser: Browser) -> None:
+    paths = ("https://x.test/", "//x.test/pages", "/\\x.test", "javascript:alert(1)", "/v2", "/pages\n/x")
+    answers = [browser.post("/pages/sign-in", {"token": TOKEN, "next": path}) for path in paths]
+    assert [location(answer) for answer in answers] == ["/pages"] * 6
+
+
+def test_a_form_of_another_session_or_site_changes_nothing(browser: Browser) -> None:
+    form = {"policy": "ssh", "project": "p1", "reason": "r", "expires": "2127-01-01"}
+    refused = [
+        browser.post("/pages/waivers", {**form, "form_key": "0"}),
+        browser.post("/pages/waivers", {**form, "form_key": form_key("ann")}),
+        browser.post("/pages/waivers", form, **{"Sec-Fetch-Site": "cross-site"}),
+    ]
+    assert [answer.status_code for answer in refused] == [403] * 3
+    assert "There is none." in text_of(browser.get("/pages/waivers"))
+
+
+def test_an_operator_approves_a_request_and_a_member_cannot(browser: Browser) -> None:
+    ask_for_approval(browser.server, "p1", "web")
+    verdict = {"verdict": "approved", "why": "for March"}
+    assert "<button" not in browser.get("/pages/approvals/A-1", "ann").text.partition("<main")[2]
+    assert browser.post("/pages/approvals/A-1", verdict, "ann").status_code == 403
+    assert location(browser.post("/pages/approvals/A-1", verdict)) == "/pages/approvals/A-1"
+    text = text_of(browser.get("/pages/approvals/A-1", "ann"))
+    assert text.startswith("A-1: approved Stack name-web Project p1")
+    assert "approved by operator" in text
+    assert "for March" in text
+
+
+def test_a_finding_is_waived_until_a_day_and_the_waiver_ended(browser: Browser) -> None:
+    [link] = [href for href in hrefs(browser.get("/pages/stacks/r00000")) if "subject" in href and "size" in href]
+    form = browser.get(link.partition("#")[0])
+    given = dict(re.findall(r'<input id="(\w+)" name="\w+" value="(.*?)"', form.text))
+    assert given == {"policy": "size", "subject": "stack-0/data", "project": "p1", "reason": "", "ticket": ""}
+    answer = browser.post("/pages/waivers", {**given, "reason": "the archive", "expires": "2127-01-01"})
+    assert (answer.status_code, location(answer)) == (303, "/pages/waivers")
+    row = "S-1 size stack-0/data in p1 the archive 2127-01-01 operator"
+    assert row in text_of(browser.get("/pages/waivers"))
+    assert browser.post("/pages/waivers", {"end": "S-1"}).status_code == 303
+    assert "There is none." in text_of(browser.get("/pages/waivers"))
+    given["subject"] = ""
+    assert browser.post("/pages/waivers", {**given, "reason": "r", "expires": "2127-01-01"}).status_code == 303
+    assert "size all in p1 r 2127-01-01 operator" in text_of(browser.get("/pages/waivers"))
+    refused = browser.post("/pages/waivers", {**given, "policy": "sizes", "reason": "r", "expires": "2127-01-01"})
+    assert refused.status_code == 400
+    assert "did you mean size?" in text_of(refused)
+    assert 'value="sizes"' in refused.text
+
+
+def test_a_rule_is_refused_with_a_suggestion_mended_and_run_over_all_stacks(browser: Browser) -> None:
+    refused = browser.post("/pages/playground", {"rules": RULE.replace("flavor=", "flavour="), "template": template(0)})
+    assert refused.status_code == 400
+    assert "✕ rules.dl:2 os:nova:server has no column flavour Change: did you mean flavor?" in text_of(refused)
+    assert "flavour=f" in refused.text
+    path = location(browser.post("/pages/playground", {"rules": RULE, "template": template(0)}, "ann"))
+    assert "Denied stack" in text_of(browser.get(path, "ann"))
+    assert (browser.get(path, "bob").status_code, browser.get(path).status_code) == (404, 200)
+    refused = browser.post(path, {"rules": RULE.replace("s, f", "s, s"), "template": template(0)}, "ann")
+    assert (refused.status_code, "m(s, s)" in refused.text) == (400, True)
+    assert browser.post(path, {}, "ann").status_code == 303
+    wait(lambda: "refresh" not in browser.get(path, "ann").headers)
+    answer = browser.get(path, "ann")
+    assert "3 stacks of 3 would have a finding. m : 3 findings" in text_of(answer)
+    assert [href for href in hrefs(answer) if "/stacks/" in href] == [f"/pages/stacks/r0000{at}" for at in (0, 2, 4)]
+
+
+def test_a_large_template_is_kept_with_its_trial_and_judged_again(browser: Browser) -> None:
+    large = template(0) + "# long\n" * 5000
+    path = location(browser.post("/pages/playground", {"rules": RULE, "template": large}))
+    page = browser.get(path)
+    assert ('name="template"' in page.text, f"The template of {len(large)} characters" in page.text) == (False, True)
+    again = browser.get(location(browser.post(path, {"rules": RULE.replace('"m1.small"', '"m1.huge"')})))
+    assert "Looked at m 1 of os:nova:server" in text_of(again)
+    assert f"The template of {len(large)} characters" in again.text
+
+
+def test_a_stored_stack_is_judged_again_and_shows_its_graph_and_template(browser: Browser) -> None:
+    path = location(browser.post("/pages/stacks/r00000", {}))
+    page = browser.get(path)
+    assert text_of(page).startswith("Allowed, with warnings stack-0 Action create Judged 2 policies")
+    assert page.text.count("<svg") == 1
+    assert browser.post("/pages/stacks/r00001", {}, "ann").status_code == 404
+
+
+def show_pages(browser: Browser, stack: str, template: str, text: str) -> dict[str, str]:
+    """Each page, by its path."""
+    names = make_pages(browser, stack, template, text)
+    pages = {view.path: browser.get(view.path.format(**names)) for view in VIEWS}
+    pages["refused"] = browser.post("/pages/playground", {"rules": text[:1000], "template": text[:1000]})
+    pages["sign in"] = browser.get(f"/pages/sign-in?{urlencode({'next': text[:1000]})}", token="none")
+    assert {path: page.status_code for path, page in pages.items() if page.status_code != 200} == {"refused": 400}
+    assert {path: len(page.content) for path, page in pages.items() if len(page.content) > 100_000} == {}
+    return {path: page.text for path, page in pages.items()}
+
+
+def test_hostile_texts_are_texts_on_each_page(browser: Browser, tmp_path: Path) -> None:
+    texts = show_pages(Browser(fill_hostile(tmp_path / "hostile")), "hostile", hostile_stack(), " ".join(HOSTILE))
+    pages = {path: Page(text) for path, text in texts.items()}
+    harmless = [Page(text) for text in show_pages(browser, "r00000", template(0), "x").values()]
+    assert {tag for page in pages.values() for tag in page.tags} == {tag for page in harmless for tag in page.tags}
+    names, expected = ({name for page in some for name, _ in page.attributes} for some in (pages.values(), harmless))
+    assert names - {"open"} == expected  # a decision without a finding shows at once what was looked at
+    assert {character for text in texts.values() for character in text if not character.isprintable()} == {"\n"}
+    shown = {path for path, page in pages.items() if "<script>alert(1)</script>" in page.text}
+    assert pages.keys() - shown == {"/pages/playground", "sign in"}
+    assert "<script>alert(1)</script>" in dict(pages["sign in"].attributes)["value"]
+
+
+def test_a_plot_has_a_step_for_each_day() -> None:
+    days = [("2027-03-01", 7), ("2027-03-03", 2), ("2027-03-05", 0)]
+    plot = plot_days([{"day": day, "open": number, "new": 0, "resolved": 0} for day, number in days])
+    assert plot
+    assert plot.path == "M0 160V20.0H320.0V120.0H640.0V160.0H640"
+    assert plot.scale == ((160.0, 0), (120.0, 2), (80.0, 4), (40.0, 6), (0.0, 8))
+    assert plot_days([]) is None

@@ -1,0 +1,278 @@
+"""The page of a decision: contents, hostile texts, secrets, and size."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.doors.cli import main as cli
+from datalog_gate.doors.cli.commands import check_stacks
+from datalog_gate.files.templates import read_stack
+from datalog_gate.pages.drawing import MOST, WHOLE, draw
+from datalog_gate.pages.source_lines import Mark, mark_lines
+from tests.page_site import hostile_template
+from tests.pages import DOCS, assert_written
+from tests.sources import ROOT
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+RULES = """\
+@deny("flavor", "{s} takes {f}", hint="take a small one")
+huge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".
+@warn("image", "{s} runs {i}")
+old(s, i) :- os:nova:server(_id=s, image=i), i = "old".
+@deny("zone", "{s} is in {z}")
+zone(s, z) :- os:nova:server(_id=s, availability_zone=z), z = "north".
+@deny("name", "{s} is called {n}")
+named(s, n) :- os:nova:server(_id=s, name=n), n != null, is_string(n), contains(n, "x").
+@record("size", "{v} has {n}")
+size(v, n) :- os:cinder:volume(_id=v, size=n), n != null, n > 100.
+"""
+HEAD = "heat_template_version: 2018-08-31\n"
+STACK = f"""{HEAD}parameters: {{where: {{type: string}}}}
+resources:
+  data: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}
+  web:
+    type: OS::Nova::Server
+    depends_on: data
+    properties: {{image: old, flavor: huge, availability_zone: {{get_param: where}}}}
+"""
+OPTIONS = ("--rules", "m.dl", "--now", "2027-03-01")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.dl").write_text(RULES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_page(template: str, *options: str) -> str:
+    """The page that `check` writes of a template."""
+    Path("web.yaml").write_text(template)
+    cli.main(["check", "web.yaml", *OPTIONS, *options, "--output", "html=page.html", "--format", "compact"])
+    return Path("page.html").read_text("utf-8")
+
+
+class Page(HTMLParser):
+    """The elements, the texts and the attributes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def test_a_page_has_the_outcome_the_graph_the_findings_and_the_marked_template() -> None:
+    page = write_page(STACK, "--explain")
+    body = page[page.index("<body>") :]
+    assert_written(GOLDEN / "decision.html", re.sub(r"\n+", "\n", re.sub(r"\b[0-9a-f]{12}\b", "DIGEST", body)))
+
+
+def test_each_link_leads_to_a_part_of_the_page_whose_ids_are_unique() -> None:
+    attributes = Page(write_page(STACK)).attributes
+    ids = [value for name, value in attributes if name == "id"]
+    assert sorted(set(ids)) == sorted(ids)
+    used = [value.removeprefix("#") for name, value in attributes if name in ("href", "aria-labelledby")]
+    assert (len(used) > 10, set(used) - set(ids)) == (True, set())
+
+
+def test_an_allowed_stack_shows_the_rows_that_were_checked() -> None:
+    page = Page(
+        write_page(f"{HEAD}resources:\n  web: {{type: OS::Nova::Server, properties: {{flavor: m, image: i}}}}\n")
+    )
+    start = page.text.index("No finding")
+    assert page.text[start:].partition(" web.yaml ")[0] == (
+        "No finding 5 policies found nothing Policy Looked at flavor 1 of os:nova:server image 1 of os:nova:server "
+        "name 1 of os:nova:server size no row of what it reads zone 1 of os:nova:server"
+    )
+
+
+def test_what_heat_would_refuse_is_beside_its_line() -> None:
+    server = "{type: OS::Nova::Server, properties: {flavour: m, image: i, networks: [{nework: {get_resource: n}}]}}"
+    page = write_page(f"{HEAD}resources:\n  web: {server}\n  n: {{type: OS::Neutron::Net}}\n")
+    text = Page(page).text
+    assert text[text.index("Findings") :].partition(" 5 policies")[0] == (
+        "Findings unknown-property 1 finding Change: did you mean `flavor`? ✕ Refused by Heat web.yaml:3 "
+        "OS::Nova::Server has no property `flavour` unknown-property 1 finding Change: did you mean `network`? "
+        "! Warning web.yaml:3 `networks[0]` has no property `nework` "
+        "(Heat finds this only when it creates the resource)"
+    )
+    numbers = [re.sub(".*-f", "", link) for name, link in Page(page).attributes if name == "href" and "-f" in link]
+    assert sorted(numbers) == ["0", "1"]
+
+
+def test_hostile_names_and_texts_are_texts_everywhere() -> None:
+    text = write_page(hostile_template("OS::Nova::Server", "image: old, flavor: huge"), "--explain")
+    page = Page(text)
+    harmless = Page(write_page(STACK, "--explain"))
+    assert set(page.tags) == set(harmless.tags)
+    assert {name for name, _ in page.attributes} == {name for name, _ in harmless.attributes}
+    assert all(character.isprintable() or character == "\n" for character in text)
+    assert "alert(1)</script>" in page.text
+    assert "{{ 7 * 7 }}{% raw %}&lt;" in page.text
+    assert len(text) < 60_000
+
+
+def test_a_stack_of_500_resources_shows_findings_with_neighbours_in_less_than_100_kb() -> None:
+    servers = "".join(
+        f"""  data_{at}: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}
+  web_{at}:
+    type: OS::Nova::Server
+    depends_on: data_{at}
+    properties: {{image: new, flavor: {"huge" if at % 10 == 0 else "small"}}}
+"""
+        for at in range(250)
+    )
+    page = write_page(f"{HEAD}resources:\n{servers}")
+    assert 40_000 < len(page.encode()) < 100_000
+    assert "40 of 500 resources and 15 arrows" in page
+    text = Page(page).text
+    assert ("235 Cinder Volume not drawn data_1, data_2," in text, "225 Nova Server not drawn web_1," in text) == (
+        True,
+        True,
+    )
+
+
+def test_a_small_stack_is_drawn_whole_and_a_larger_one_by_its_findings() -> None:
+    texts = [f"  v{at}: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n" for at in range(WHOLE + 1)]
+    small, large = (
+        read_stack(template=f"{HEAD}resources:\n{''.join(chosen)}", stack_name="s") for chosen in (texts[:-1], texts)
+    )
+    assert [len(drawing.nodes) for stack in (small, large) for drawing in draw(stack, {})] == [WHOLE, MOST]
+    [drawing] = draw(large, {"s/v7": ["warn", "deny"]})
+    assert [(node.path, node.word, node.findings) for node in drawing.nodes] == [("s/v7", "deny", 2)]
+    assert drawing.others == (("Cinder Volume", tuple(f"v{at}" for at in range(WHOLE + 1) if at != 7)),)
+
+
+def test_a_group_is_one_node_and_is_drawn_apart_where_its_members_have_findings() -> None:
+    group = f"""{HEAD}resources:
+  all:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: 3
+      resource_def: {{type: OS::Nova::Server, properties: {{image: i, flavor: huge}}}}
+"""
+    page = write_page(group)
+    text = Page(page).text
+    assert ("all Heat ResourceGroup (3 members) ✕ 3" in text, "Inside web/all" in text) == (True, True)
+    labels = re.findall(r'href="#(.*?)" aria-label="(\w+, .*?)"', page)
+    members = [(f"d0-f{at}", f"{at}, Nova Server, Denied, 1 finding") for at in range(3)]
+    assert labels == [("d0-b1", "all, Heat ResourceGroup (3 members), Denied, 3 findings"), *members]
+    harmless = write_page(group.replace("huge", "small"))
+    labels = re.findall(r'href="#(.*?)" aria-label="(\w+, .*?)"', harmless)
+    assert labels == [("d0-b1", "all, Heat ResourceGroup (3 members), what is inside")]
+    assert re.findall(r'<summary>Inside .*?<h2 id="(.*?)">', harmless, re.S) == ["d0-b1"]
+
+
+def test_a_page_of_an_update_shows_the_change_of_each_resource(folder: Path) -> None:
+    (folder / "old.yaml").write_text(f"{STACK}  gone: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n")
+    template = f"{STACK.replace('flavor: huge', 'flavor: small').replace('size: 1', 'availability_zone: a, size: 1')}"
+    page = write_page(
+        f"{template}  more: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n", "--against", "old.yaml"
+    )
+    text = Page(page).text
+    assert text[text.index("What the update") : text.index(" What it would build")] == (
+        "What the update changes Resource Change Line web/gone delete old.yaml:9 web/data replace web.yaml:4 "
+        "web/web update, resize web.yaml:8 web/more create web.yaml:9"
+    )
+
+
+def test_a_long_file_is_shown_around_its_findings_without_a_gap_of_one_line() -> None:
+    marks = [Mark(at, "deny", Span("t", line, 1, line, 2)) for at, line in enumerate((10, 18, 27))]
+    file = mark_lines("t", "x\n" * 500, marks, secrets=(), hidden=(), whole=True)
+    assert [(line.number, line.skipped) for line in file.lines if line.skipped] == [(7, 6), (24, 2)]
+    assert ([line.number for line in file.lines], file.skipped) == ([*range(7, 22), *range(24, 31)], 470)
+
+
+def test_a_list_without_blanks_may_go_on_in_another_line_and_one_thing_is_no_several(folder: Path) -> None:
+    (folder / "m.dl").write_text('@deny("m", "{v} is <b>a,b,c") m(v) :- os:cinder:volume(_id=v).\n')
+    text = write_page(f"{HEAD}resources:\n  v: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n")
+    assert re.findall(r"<p>(v is .*?)</p>", text) == ["v is &lt;b&gt;a,<wbr>b,<wbr>c"]
+    assert re.findall(r"<dd>(1 .*?)</dd>", text) == ["1 policy, 3 facts, 1 resource"]
+
+
+SECRET = f"""{HEAD}parameters:
+  word: {{type: string, hidden: true, default: "S3CR3T"}}
+  text: {{type: string, hidden: true}}
+resources:
+  web:
+    type: OS::Nova::Server
+    properties: {{image: old, flavor: huge, name: {{get_param: word}}, metadata: {{a: S3CR3T-copy}}}}
+"""
+
+
+def test_no_page_shows_a_hidden_parameter(folder: Path) -> None:
+    (folder / "env.yaml").write_text('parameters: {text: "\\x4d4GIC\\nm0re"}\n')
+    (folder / "m.dl").write_text(
+        RULES + '@deny("told", "{n} is {v}")\ntold(n, v) :- heat:parameter(name=n, value=v).\n'
+    )
+    page = write_page(SECRET, "-e", "env.yaml", "--explain")
+    assert "told" in page
+    assert [word for word in ("S3CR3T", "M4GIC", "x4d4GIC", "m0re") if word in page] == []
+    assert "metadata: {a: ***-copy}" in page
+
+
+def test_the_policy_of_the_page_lets_its_own_style_pass_and_nothing_else() -> None:
+    page = write_page(STACK)
+    style = re.search("<style>(.*?)</style>", page, re.S)
+    policy = re.search('http-equiv="Content-Security-Policy" content="(.*?)"', page)
+    assert style
+    assert policy
+    digest = b64encode(sha256(style[1].encode()).digest()).decode()
+    assert policy[1] == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert {name for name, _ in Page(page).attributes if name.startswith("on") or name in ("style", "src")} == set()
+
+
+def test_several_templates_are_one_document_that_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("ok.yaml").write_text(f"{HEAD}resources:\n  v: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n")
+    Path("bad.yaml").write_text("resources: [\n")
+    Path("web.yaml").write_text(STACK)
+    assert cli.main(["check", "web.yaml", "ok.yaml", "bad.yaml", *OPTIONS, "--jobs", "2", "--format", "html"]) == 3
+    page = Page(capsys.readouterr().out)
+    table = page.text[page.text.index("Stack Outcome") : page.text.index(" Denied web Action")]
+    assert table == "Stack Outcome Findings web Denied 3 ok Allowed 0 bad.yaml ✕ Not read"
+
+
+def test_rules_that_cannot_be_read_are_a_page_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "m.dl").write_text("huge(s :-")
+    (folder / "web.yaml").write_text(STACK)
+    assert cli.main(["check", "web.yaml", *OPTIONS, "--format", "html"]) == 2
+    text = Page(capsys.readouterr().out).text
+    assert "Not read rules" in text
+    assert "m.dl:1:8" in text
+
+
+def test_without_jinja2_the_format_is_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check_stacks, "find_spec", lambda _: None)
+    assert cli.main(["check", "web.yaml", *OPTIONS, "--format", "html"]) == 64
+    assert "pip install 'datalog-gate[pages]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", re.findall(r"^datalog-gate (check .*)", (DOCS / "pages.md").read_text("utf-8"), re.M)
+)
+def test_a_command_of_the_documentation_writes_a_page(command: str, folder: Path) -> None:
+    (folder / "fixtures").symlink_to(ROOT / "fixtures")
+    assert cli.main(command.split()) == 1
+    assert Page(Path(command.rpartition("=")[2]).read_text("utf-8")).tags.count("svg") >= 1
