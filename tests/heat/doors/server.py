@@ -1,6 +1,7 @@
-"""Run Heat's API, CFN API and engine in a process forked from one that has imported them.
+"""Run Heat's APIs and engine in a forked process.
 
-Importing takes ten times as long as the rest of a start. The transport is oslo.messaging's fake one.
+It is forked from one that has imported them, which takes ten times as long as the rest of a start. The transport is
+oslo.messaging's fake one.
 """
 
 from __future__ import annotations
