@@ -87,16 +87,7 @@ def read_template(source: TemplateSource, fetch: Fetch, strict: bool = True) -> 
 
     while True:
         assumed = Assumptions(assumed=source.assume, expressions=source.expressions)
-        steps = Steps(MAX_STEPS - source.documents.steps)
-        tree = Tree(
-            fetch_once,
-            source.type_of,
-            documents=source.documents,
-            assumed=assumed,
-            held=source.held,
-            steps=steps,
-            packs=source.has_base_url,
-        )
+        tree = _make_tree(source, fetch_once, assumed, Steps(MAX_STEPS - source.documents.steps))
         try:
             stack = _read(source, tree)
         except InputError:
@@ -123,8 +114,13 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value], steps: Steps) -
 
     data = {unknown: to_json(value) for unknown, value in values.items()}
     assumed = Assumptions(data, source.assume, source.expressions)
-    tree = Tree(
-        fetch_known,
+    return _read(source, _make_tree(source, fetch_known, assumed, steps))
+
+
+def _make_tree(source: TemplateSource, fetch: Fetch, assumed: Assumptions, steps: Steps) -> Tree:
+    """The state of a new reading."""
+    return Tree(
+        fetch,
         source.type_of,
         documents=source.documents,
         assumed=assumed,
@@ -132,7 +128,6 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value], steps: Steps) -
         steps=steps,
         packs=source.has_base_url,
     )
-    return _read(source, tree)
 
 
 def _read(source: TemplateSource, tree: Tree) -> Stack:
