@@ -94,7 +94,7 @@ def scope_body(
         if id(literal) in tests and isinstance(literal, Compare):
             own = frozenset(variables(literal))
             if not own <= matched:
-                own &= _bindable([other for other in by_binding if other is not candidate], given, literal.null_test)
+                own &= _bindable([other for other in by_binding if other is not candidate], given)
             candidate = ScopedLiteral(literal, own)
         result.append(candidate)
     return tuple(result)
@@ -124,23 +124,16 @@ def binds(literal: CheckedLiteral) -> set[Var]:
             return set()
 
 
-def _bindable(body: Iterable[ScopedLiteral], given: frozenset[Var], by_equations: bool) -> frozenset[Var]:
-    """The variables that literals can bind; `by_equations` selects those bound only by equations with null or
-    unknowns."""
-    literals = list(body)
+def _bindable(body: Sequence[ScopedLiteral], given: frozenset[Var]) -> frozenset[Var]:
+    """The variables that literals can bind."""
 
-    def bind_more(state: tuple[frozenset[Var], frozenset[Var]]) -> tuple[frozenset[Var], frozenset[Var]]:
-        bound, surely_bound = state
-        for scoped_literal in literals:
+    def bind_more(bound: frozenset[Var]) -> frozenset[Var]:
+        for scoped_literal in body:
             if scoped_literal.ready(bound):
-                literal = scoped_literal.literal
-                bound |= binds(literal)
-                if not isinstance(literal, Compare) or not (literal.when_unknown or literal.null_test):
-                    surely_bound |= binds(literal)
-        return bound, surely_bound
+                bound |= binds(scoped_literal.literal)
+        return bound
 
-    bound, surely_bound = fixpoint(bind_more, (given, given))
-    return bound if by_equations else surely_bound
+    return fixpoint(bind_more, given)
 
 
 def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> tuple[Conjunction, set[Var]]:
