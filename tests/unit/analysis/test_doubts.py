@@ -14,7 +14,7 @@ from datalog_gate.analysis.lifting import Facts, Lifted, lift
 from datalog_gate.base.values import Row
 from datalog_gate.engine.native import evaluate
 from datalog_gate.schema.declaration import RelationRef
-from tests.programs import X, edge, node, place, program, short_budget, written
+from tests.programs import HERE, X, edge, node, place, program, short_budget, written
 from tests.sampling import sample
 from tests.unit.analysis.test_lifting import Answer, Case, answer, cases
 
@@ -79,11 +79,17 @@ def test_stacks_that_are_not_in_doubt_have_all_their_rows_and_errors(case: Case,
     assert without(found, doubtful) == without(answer(lifted.program, real), doubtful), written(original, {})
 
 
-def test_a_stack_is_in_doubt_where_a_row_fits_as_far_as_it_is_known() -> None:
-    listed = ir.CheckedRule("listed", (X,), (node(X), edge(ir.Const("b"), X)), place(1))
-    free = ir.CheckedRule("free", (X,), (node(X), ir.Without((edge(X, None),), place(2))), place(2))
-    lifted = lift(program(*(ir.Stratum((rule.relation,), (rule,), False) for rule in (listed, free))), {"node", "edge"})
+def in_doubt(bodies: Mapping[RelationRef, list[ir.CheckedLiteral]], known: Facts) -> dict[RelationRef, set[str]]:
+    """The roots in doubt about each relation. Rows of `edge` lack their last column, or may not be there."""
+    rules = [ir.CheckedRule(name, (X,), (node(X), *body), place(1)) for name, body in bodies.items()]
+    lifted = lift(program(*(ir.Stratum((rule.relation,), (rule,), False) for rule in rules)), {"node", "edge"})
     doubts = with_doubts(lifted, {"edge": {2}, "edge?": {2}})
+    model = evaluate(doubts.lifted.program, known)
+    assert model.errors == ()
+    return {name: {str(root) for (root,) in model.rows(doubt)} for name, doubt in doubts.relations.items()}
+
+
+def test_a_stack_is_in_doubt_where_a_row_fits_as_far_as_it_is_known() -> None:
     known: Facts = {
         "root#": [("a",), ("b",), ("c",)],
         "node": [("a", 1), ("b", 1), ("c", 1)],
@@ -92,8 +98,35 @@ def test_a_stack_is_in_doubt_where_a_row_fits_as_far_as_it_is_known() -> None:
         "edge?": [("c", 1, None)],
         "edge?#2": [("c",)],
     }
-    model = evaluate(doubts.lifted.program, known)
-    assert {name: set(model.rows(relation)) for name, relation in doubts.relations.items()} == {
-        "listed": {("a",)},
-        "free": {("c",)},
+    bodies: dict[RelationRef, list[ir.CheckedLiteral]] = {
+        "listed": [edge(ir.Const("b"), X)],
+        "free": [ir.Without((edge(X, None),), place(2))],
+    }
+    assert in_doubt(bodies, known) == {"listed": {"a"}, "free": {"c"}}
+
+
+def test_what_is_sure_and_never_fails_keeps_stacks_out_of_doubt() -> None:
+    known: Facts = {
+        "root#": [("a",), ("b",), ("c",)],
+        "node": [("a", 1), ("b", "t"), ("c", "u")],
+        "edge": [(root, "b", None) for root in "abc"],
+        "edge#2": [("a",), ("b",), ("c",)],
+    }
+    is_t, starts_with_t = ir.Compare("=", X, ir.Const("t"), HERE), ir.Call("starts_with", (X, ir.Const("t")), (), HERE)
+    bodies: dict[RelationRef, list[ir.CheckedLiteral]] = {
+        "number": [ir.Call("is_number", (X,), (), HERE)],
+        "equal": [is_t],
+        "failing": [starts_with_t],
+        "not equal": [ir.Without((node(X), is_t), HERE)],
+        "not failing": [ir.Without((node(X), starts_with_t), HERE)],
+        "not read": [ir.Without((node(X), edge(X, None)), HERE)],
+    }
+    beside = {name: [edge(ir.Const("b"), X), *body] for name, body in bodies.items()}
+    assert in_doubt(beside, known) == {
+        "number": {"a"},
+        "equal": {"b"},
+        "failing": {"a", "b", "c"},
+        "not equal": {"a", "c"},
+        "not failing": {"a", "b", "c"},
+        "not read": {"a", "b", "c"},
     }
