@@ -9,7 +9,7 @@ import pytest
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.engine import native
-from datalog_gate.engine.budget import Budget
+from datalog_gate.engine.budget import STEPS_PER_SECOND, Budget
 from tests.programs import Facts, X, Y, Z, match, place, program
 
 
@@ -76,3 +76,29 @@ def test_values_that_grow_without_end_are_stopped() -> None:
     starts = ir.CheckedRule("n", (X,), (match("node", X),), place(6))
     model = native.evaluate(program(ir.Stratum(("n",), (starts, grows), True)), FACTS, Budget(facts=50_000))
     assert str(model.exceeded).startswith("more than 50,000 facts: the rule of n at rules.dl:7:1 made ")
+
+
+def test_each_row_that_is_read_is_a_step() -> None:
+    starts = ir.CheckedRule("reach", (X,), (match("node", X),), place(6))
+    goes = ir.CheckedRule("reach", (Y,), (match("reach", X), match("edge", X, Y)), place(7))
+    chain = program(ir.Stratum(("reach",), (starts, goes), True))
+    facts: Facts = {"node": [(0,)], "edge": [(at, at + 1) for at in range(9)]}
+    assert native.evaluate(chain, facts, Budget(seconds=20 / STEPS_PER_SECOND)).exceeded is None
+    model = native.evaluate(chain, facts, Budget(seconds=19 / STEPS_PER_SECOND))
+    assert str(model.exceeded) == "more than 19 steps: the rule of reach at rules.dl:7:1 took 19"
+
+
+def test_facts_of_a_careful_search_count_with_those_of_later_rules() -> None:
+    failing = ir.CheckedRule(
+        "bad", (X,), (match("node", X), ir.Call("/", (X, ir.Const(0)), (None,), place(2))), place(2)
+    )
+    careful = ir.CheckedRule(
+        "some", (X,), (match("node", X), ir.Without((match("bad", ir.Const(-1)),), place(1))), place(7)
+    )
+    plain = ir.CheckedRule("more", (X,), (match("node", X),), place(8))
+    rules = (failing, careful, plain)
+    checked = program(*(ir.Stratum((rule.relation,), (rule,), False) for rule in rules))
+    facts: Facts = {"node": [(at,) for at in range(100)], "edge": []}
+    assert native.evaluate(checked, facts, Budget(facts=200)).exceeded is None
+    exceeded = native.evaluate(checked, facts, Budget(facts=199)).exceeded
+    assert str(exceeded) == "more than 199 facts: the rule of some at rules.dl:7:1 made 100 of 200"
