@@ -433,9 +433,6 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     for part in (run, watch, rejudge, verify, findings, history, query, export):
         help_ = "a file of DuckDB, or postgresql://... (default: datalog-gate.duckdb)"
         part.add_argument("--store", default="datalog-gate.duckdb", metavar="URL", help=help_)
-        part.add_argument(
-            "--memory", default="1GB", metavar="SIZE", help="the memory that DuckDB may use (default: 1GB)"
-        )
 
 
 def _add_reconcile(command: argparse.ArgumentParser) -> None:

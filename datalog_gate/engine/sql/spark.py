@@ -35,9 +35,9 @@ CONFIGURED = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "
 
 
 @contextmanager
-def open_session(processes: int = 1, memory: str = "1g") -> Iterator[SparkSession]:
-    """Start Spark as the environment says, or else on this machine with so many processes and memory. It ends with the
-    context. Errors: UsageError without PySpark or Java."""
+def open_session(processes: int = 1) -> Iterator[SparkSession]:
+    """Start Spark as the environment says, or else on this machine with so many processes. It ends with the context.
+    Errors: UsageError without PySpark or Java."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -47,7 +47,7 @@ def open_session(processes: int = 1, memory: str = "1g") -> Iterator[SparkSessio
     builder = SparkSession.builder.appName("datalog-gate").config("spark.log.level", "ERROR")
     if not any(name in os.environ for name in CONFIGURED):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        local = {"bindAddress": "127.0.0.1", "host": "127.0.0.1", "memory": memory}
+        local = {"bindAddress": "127.0.0.1", "host": "127.0.0.1", "memory": "1g"}
         builder = builder.master(f"local[{processes}]").config("spark.ui.enabled", False)
         for name, value in local.items():
             builder = builder.config(f"spark.driver.{name}", value)

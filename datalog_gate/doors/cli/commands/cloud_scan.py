@@ -331,7 +331,7 @@ def _rejudge_on_spark(options: argparse.Namespace, rules: Rules, request: ScanRe
             with _open_store(options, rules) as store:
                 store.export(Path(folder))
             place = folder
-        with open_session(options.processes, options.memory[:-1]) as session, Spark(session) as database:
+        with open_session(options.processes) as session, Spark(session) as database:
             return rejudge(ExportedStore(str(place), database, rules.catalogue), request)
 
 
@@ -383,7 +383,7 @@ def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[Sc
         raise InputError.of(f"there is no store {options.store}", suggestion="create one with `datalog-gate scan run`")
     before = os.umask(0o077)  # definitions may hold what only their owners should read
     try:
-        with open_database(options.store, memory=options.memory) as database:
+        with open_database(options.store) as database:
             yield ScanStore(database, rules.catalogue if rules else SHIPPED)
     except list_driver_errors() as error:
         raise InputError.of(f"the store {options.store} fails: {explain(error, options.store)}") from None
