@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.api import Rules
+from datalog_gate.base.values import ResourceId
 from datalog_gate.stack.model import Data, Stack
 from tests import known_values
 from tests.sampling import sample
@@ -141,6 +142,36 @@ def test_a_policy_that_errs_for_a_value_is_not_settled(tmp_path: Path) -> None:
     assert [(finding.policy, finding.depends) for finding in decision.undetermined] == [
         ("share", "depends on parameter n")
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "flavor", "expected"),
+    [
+        ('os:nova:server(_id=r, flavor="a").', "b", (ResourceId("web/s"), "s", "denied if parameter f is a")),
+        ('os:nova:server(_id=r, name="x2").', "a", (None, "web/w/2", "denied if parameter n is 100")),
+    ],
+)
+def test_a_member_without_a_name_is_found_under_a_name_that_has_no_finding(
+    tmp_path: Path, rule: str, flavor: str, expected: tuple[ResourceId | None, str, str]
+) -> None:
+    (tmp_path / "m.dl").write_text(f'@deny("p", "{{r}}")\np(r) :- {rule}\n')
+    member = {"type": "OS::Nova::Server", "properties": {"name": "x%index%", "flavor": flavor}}
+    of_group = {"count": {"get_param": "n"}, "resource_def": member}
+    chosen = {"name": {"get_param": "f"}, "flavor": {"get_param": "f"}}
+    body = {
+        "heat_template_version": "2021-04-16",
+        "parameters": {
+            "n": {"type": "number", "constraints": [{"allowed_values": [1, 100]}]},
+            "f": {"type": "string", "constraints": [{"allowed_values": ["a", "b"]}]},
+        },
+        "resources": {
+            "w": {"type": "OS::Heat::ResourceGroup", "properties": of_group},
+            "s": {"type": "OS::Nova::Server", "properties": chosen},
+        },
+    }
+    decision = dg.load_rules(tmp_path).decide(read(body, {}))
+    assert decision.violations == ()
+    assert [(finding.resource, finding.message, finding.depends) for finding in decision.undetermined] == [expected]
 
 
 @settings(max_examples=sample(30))
