@@ -267,10 +267,10 @@ class _Judge:
             match literal:
                 case ir.Match():
                     yield from self._match(literal, facts, outer, around)
-                case ir.Compare("=" | "!=", left, right, span):
-                    for term, other in ((left, right), (right, left)):
+                case ir.Compare("=" | "!="):
+                    for term, _, other in literal.from_each_side:
                         if isinstance(term, ir.Var):
-                            yield from _strange(f"{name_of(term)} is never", other, known.get(term), span)
+                            yield from _strange(f"{name_of(term)} is never", other, known.get(term), literal.span)
                 case ir.Call("??", (ir.Var() as value, default), _, span):
                     if (domain := known.get(value)) and domain.listed:
                         domain = domain._replace(complete=False)

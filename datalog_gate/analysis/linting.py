@@ -89,6 +89,15 @@ class Review:
         computed = {rule.relation for rule in self.rules if rule.body and not takes_given(rule)}
         return {name: facts for name, facts in self.facts.items() if name not in computed}
 
+    def below(self, relations: Collection[RelationRef]) -> Set[RelationRef]:
+        """The relations with all on which they depend."""
+        known, waiting = set[RelationRef](), {*relations}
+        while waiting:
+            known |= waiting
+            rules = [rule for name in waiting for rule in self.by_relation.get(name, ())]
+            waiting = set[RelationRef]().union(*(rule.mentioned for rule in rules)) - known
+        return known
+
     def body(self, rule: ir.CheckedRule) -> BodyFacts:
         """The body of a rule."""
         body = self._bodies.get(id(rule))

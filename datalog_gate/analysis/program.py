@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 FoldFunction: TypeAlias = "AggregateFunction | Literal['tuples']"
 """An aggregate function, or ``tuples``, which collects the tuples for a call of the aggregate: see `Fold`."""
+NEGATED: Mapping[Comparator, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
+FLIPPED: Mapping[Comparator, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+"""The comparators by those with exchanged sides."""
 
 
 class Var(NamedTuple):
@@ -90,6 +93,11 @@ class Compare:
     def null_test(self) -> bool:
         """Whether a side is the constant null, the only operand that equals null."""
         return NULL in (self.left, self.right)
+
+    @property
+    def from_each_side(self) -> tuple[tuple[Operand, Comparator, Operand], ...]:
+        """The comparison from the left, and from the right."""
+        return (self.left, self.comparator, self.right), (self.right, FLIPPED[self.comparator], self.left)
 
     @property
     def equates_variables(self) -> bool:

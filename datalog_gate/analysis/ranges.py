@@ -12,12 +12,9 @@ from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import TESTS, name_of, quoted
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, kind_of, show
-from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.signatures import CALLS
 
-NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
-FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 MOST_TRIED = 20
 """The maximum size of a range of whole numbers in which each is tried."""
 
@@ -158,10 +155,10 @@ class Ranges:
         return None if known.is_possible() else f"its `not` excludes every value that {name_of(subject)} can have"
 
     def _add_comparison(self, compare: ir.Compare, negated: bool) -> str | None:
-        comparator = NEGATED[compare.comparator] if negated else compare.comparator
+        comparator = ir.NEGATED[compare.comparator] if negated else compare.comparator
         left, right = self.same.leader(compare.left), self.same.leader(compare.right)
         if isinstance(left, ir.Const):
-            left, right, comparator = right, left, FLIPPED[comparator]
+            left, right, comparator = right, left, ir.FLIPPED[comparator]
         if not isinstance(right, ir.Const):
             values = (self._of(left).equal, self._of(right).equal)
             is_same = left == right or (values[0] is not None and values[0] == values[1])

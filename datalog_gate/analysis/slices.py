@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from datalog_gate.analysis.policy import Policy, Unlock
-from datalog_gate.analysis.program import CheckedProgram, Match, ProgramCache, Stratum
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.schema.declaration import RelationRef
 
@@ -39,13 +39,13 @@ def slice_over(program: CheckedProgram, inputs: frozenset[RelationRef]) -> Check
     return _OVER_INPUTS.get(program, inputs, lambda: _slice_over(program, inputs))
 
 
-def derivable(program: CheckedProgram, filled: Collection[RelationRef]) -> frozenset[RelationRef]:
+def derivable(rules: Collection[CheckedRule], filled: Collection[RelationRef]) -> frozenset[RelationRef]:
     """The relations that may have rows if only the `filled` inputs have any."""
 
     def step(some: frozenset[RelationRef]) -> frozenset[RelationRef]:
         return some | {
             rule.relation
-            for rule in program.rules
+            for rule in rules
             if all(literal.relation in some for literal in rule.body if isinstance(literal, Match))
         }
 

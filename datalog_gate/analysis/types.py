@@ -19,7 +19,6 @@ from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 NOTHING = Kind(0)
 BUT_NULL, BUT_MIXED = ~Kind.NULL, ~Kind.MIXED
 ORDERED = Kind.NUMBER | Kind.STRING
-FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 NEVER_MEET = "the two are never equal: compare values of the same kind"
 ADVICE = {
     (Kind.STRING, Kind.NUMBER): "write it in quotes",
@@ -177,8 +176,8 @@ class Inference:
                 for at, argument in literal.column_terms:
                     if isinstance(argument, ir.Var):
                         self._meet(kinds, argument, columns[at], binders[argument] > 1)
-            case ir.Compare("=" | "!=", left, right):
-                for term, other in ((left, right), (right, left)):
+            case ir.Compare("=" | "!="):
+                for term, _, other in literal.from_each_side:
                     if isinstance(term, ir.Var) and literal.comparator == "=":
                         self._meet(kinds, term, self._kind(other, kinds), binders[term] > 1)
                     elif isinstance(term, ir.Var) and other == ir.Const(None):
@@ -306,9 +305,8 @@ class Inference:
                 message = f"{name_of(compare.left)} and {name_of(compare.right)} are of different kinds and never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
-        what, flipped = f"{compare.comparator} compares", FLIPPED[compare.comparator]
-        sides = (compare.left, compare.right)
-        for operand, sign, other in ((sides[0], compare.comparator, sides[1]), (sides[1], flipped, sides[0])):
+        what, sides = f"{compare.comparator} compares", (compare.left, compare.right)
+        for operand, sign, other in compare.from_each_side:
             self._need(operand, ORDERED, kinds, what, compare.span, _widest(sign, other))
             self._need_one(operand, self._alike(operand, sides, kinds), kinds, what, compare.span)
         self._judge_order(what, *sides, kinds=kinds, span=compare.span)

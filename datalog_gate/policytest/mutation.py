@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
+from datalog_gate.analysis.program import NEGATED
 from datalog_gate.analysis.slices import collect_dependencies, slice_for
 from datalog_gate.analysis.strata import matches
 from datalog_gate.base.diagnostics import Span, shorten
@@ -43,9 +44,6 @@ NOW = "2027-01-01"
 TEMPLATES = (".yaml", ".yml", ".json", ".template")
 LONGEST = 100
 """The maximum number of characters of a change that are shown."""
-OPPOSITE: dict[ast.Comparator, ast.Comparator] = {
-    "=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"
-}  # fmt: skip
 SHIFTED: dict[ast.Comparator, ast.Comparator] = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 
 
@@ -314,7 +312,7 @@ def _whole(literal: ast.Literal) -> Bodies:
         case ast.Atom() | ast.Membership() | ast.Disjunction():
             yield f"negate {_short(text)}", span, (ast.Negation((literal,), span=span),)
         case ast.Comparison():
-            for others in (OPPOSITE, SHIFTED):
+            for others in (NEGATED, SHIFTED):
                 if literal.comparator in others:
                     new = replace(literal, comparator=others[literal.comparator])
                     yield _changed(text, print_literal(new)), span, (new,)

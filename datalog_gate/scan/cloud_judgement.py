@@ -45,7 +45,7 @@ def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
     if not policies:
         return []
     wanted = frozenset(policy.relation for policy in policies)
-    wanted &= derivable(rules.program, _filled(slice_for(rules.program, wanted), store, request))
+    wanted &= derivable([*rules.program.rules], _filled(slice_for(rules.program, wanted), store, request))
     policies = [policy for policy in policies if policy.relation in wanted]
     if not policies:
         return []

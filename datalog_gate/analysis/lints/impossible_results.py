@@ -49,7 +49,7 @@ def _list(compare: ir.Compare, body: BodyFacts) -> Iterator[Diagnostic]:
     """Report a text that `list` never returns: its items are sorted and joined by commas without blanks."""
     folds = [literal for literal in body.around if isinstance(literal, ir.Fold) and literal.function == "list"]
     lists = {body.leader(fold.target) for fold in folds}
-    for term, other in ((compare.left, compare.right), (compare.right, compare.left)):
+    for term, _, other in compare.from_each_side:
         if lists and body.leader(term) in lists and isinstance(other, ir.Const) and isinstance(other.value, str):
             meant = ",".join(sorted(part.strip() for part in other.value.split(",")))
             if meant != other.value:

@@ -23,7 +23,6 @@ FILTERS = ("os:neutron:security_group.rules", "os:neutron:security_group_rule")
 OPEN = {"protocol": "any protocol", "remote_ip_prefix": "every address"}
 """The meaning of a filter's column that is left out."""
 WORLD = ("0.0.0.0/0", "::/0")
-FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def find_narrow_ranges(review: Review) -> Iterator[Diagnostic]:
@@ -91,11 +90,8 @@ def _comparisons(bound: ir.Pattern, body: BodyFacts) -> list[Comparison]:
     defaults = body.defaults(bound)
     result: list[Comparison] = []
     for literal in body.own:
-        if isinstance(literal, ir.Compare) and literal.comparator in FLIPPED:
-            for side, other, sign in (
-                (literal.left, literal.right, literal.comparator),
-                (literal.right, literal.left, FLIPPED[literal.comparator]),
-            ):
+        if isinstance(literal, ir.Compare):
+            for side, sign, other in literal.from_each_side:
                 if (operand := body.leader(side)) in defaults:
                     limits = (constant.value for constant, _ in body.stated(other, literal.span))
                     result += [(sign, limit, defaults[operand], literal.span) for limit in limits]

@@ -13,7 +13,7 @@ from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import LONGEST, quoted
 from datalog_gate.analysis.linting import Lint, Review, warn
 from datalog_gate.analysis.ranges import Bounded, Lists, Ranges
-from datalog_gate.analysis.strata import fixpoint
+from datalog_gate.analysis.slices import derivable
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
@@ -32,7 +32,7 @@ def find_contradictions(review: Review) -> Iterator[Diagnostic]:
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
     inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in rules)) - review.by_relation.keys()
-    live = fixpoint(lambda some: _grown(some, rules), inputs)
+    live = derivable(rules, inputs)
     for rule in rules:
         if rule.body and rule.span.file in files:
             reasons = ways.setdefault((rule.relation, rule.span), [])
@@ -51,15 +51,6 @@ def find_contradictions(review: Review) -> Iterator[Diagnostic]:
             if name == "not":
                 message, suggestion = f"this `not` always holds: {reasons[0]}", f"{suggestion}, or leave the `not` out"
             yield warn("never-fires", message, span, suggestion)
-
-
-def _grown(live: frozenset[RelationRef], rules: Iterable[ir.CheckedRule]) -> frozenset[RelationRef]:
-    """The relations that have rows, and those that get rows by rules over these alone."""
-    grown = set(live)
-    for rule in rules:
-        if rule.relation not in grown and not _nothing_in(rule.body, grown):
-            grown.add(rule.relation)
-    return frozenset(grown)
 
 
 def _nothing_in(body: Sequence[ir.CheckedLiteral], live: Set[RelationRef]) -> str | None:

@@ -19,16 +19,10 @@ def find_unused(review: Review) -> Iterator[Diagnostic]:
 
 def _used(review: Review) -> Set[RelationRef]:
     """The relations that policies, unlocks and exports need, including their own."""
-    used = set[RelationRef]()
-    waiting = {*review.annotated, *(unlock.relation for unlock in review.unlocks)}
+    needed = {*review.annotated, *(unlock.relation for unlock in review.unlocks)}
     for module in review.modules:
-        waiting |= {f"{module.name}:{name}" for name in review.names.scopes[module.name].exports}
-    while waiting:
-        used |= waiting
-        waiting = {
-            name for own in waiting for rule in review.by_relation.get(own, ()) for name in rule.mentioned
-        } - used
-    return set(map(current_version, used))
+        needed |= {f"{module.name}:{name}" for name in review.names.scopes[module.name].exports}
+    return set(map(current_version, review.below(needed)))
 
 
 def _find(module: Module, used: Set[RelationRef], review: Review) -> Iterator[Diagnostic]:

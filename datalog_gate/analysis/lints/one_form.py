@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from datalog_gate.analysis.linting import Lint, Review, warn
 from datalog_gate.base.diagnostics import Diagnostic
-from datalog_gate.schema.declaration import RelationRef, relation_name
+from datalog_gate.schema.declaration import relation_name
 
 INLINE, SEPARATE = "os:neutron:security_group.rules", "os:neutron:security_group_rule"
 """Rules listed in a security group, and rules as resources of their own."""
@@ -21,21 +21,10 @@ def find_single_forms(review: Review) -> Iterator[Diagnostic]:
         return
     read_form, other = (INLINE, SEPARATE) if INLINE in everything else (SEPARATE, INLINE)
     for policy in review.own_policies:
-        if read_form in map(relation_name, _below(policy.relation, review)):
+        if read_form in map(relation_name, review.below([policy.relation])):
             message = f"{policy.id} reads {read_form}, but a template can also say the same with {other}"
             bare = policy.relation.rpartition(":")[2]
             yield warn("one-form", message, policy.span, f"add a second rule of {bare} that reads {other}")
-
-
-def _below(relation: RelationRef, review: Review) -> set[RelationRef]:
-    """All relations that a relation depends on."""
-    below: set[RelationRef] = set()
-    waiting = [relation]
-    while waiting:
-        read = {name for rule in review.by_relation.get(waiting.pop(), ()) for name in rule.mentioned}
-        waiting += read - below
-        below |= read
-    return below
 
 
 LINT = Lint(

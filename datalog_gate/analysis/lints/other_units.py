@@ -85,8 +85,8 @@ def _find(body: BodyFacts, sizes: Mapping[ir.Operand, SizedValue], columns: Size
                         given[literal.span, number] = size
                     elif size := sizes.get(body.leader(term)):
                         given |= dict.fromkeys(_stated(body.listed(term)), size)
-            case ir.Compare(_, left, right, span):
-                for side, other in ((left, right), (right, left)):
+            case ir.Compare(span=span):
+                for side, _, other in literal.from_each_side:
                     if size := sizes.get(body.leader(side)):
                         yield from _in_bytes(side, size, other, body, span)
                         given |= dict.fromkeys(_stated(body.listed(other)), size)

@@ -25,8 +25,8 @@ def find_times(review: Review) -> Iterator[Diagnostic]:
                     message = f"the time is never {text!r}: {WRITTEN}"
                     advice = 'compare it, time >= "2027-03-01", or use days_until'
                     yield warn("unknown-value", message, span, advice)
-            case ir.Compare("<" | "<=" | ">" | ">=", left, right):
-                for operand, other in ((left, right), (right, left)):
+            case ir.Compare("<" | "<=" | ">" | ">="):
+                for operand, _, other in literal.from_each_side:
                     if is_time(operand, body):
                         yield from _compared(other, body, literal)
             case ir.Call(name, (text, part), ()) if name in TESTS and name != "matches" and is_time(text, body):
