@@ -263,8 +263,7 @@ class _Evaluation:
         self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row], watch: Watch
     ) -> None:
         rows: dict[Row, None] = {}
-        new_rows = IndexedTable(news) if part.new_relation else None
-        search = Assignments(self.tables, self.errors, watch, news=new_rows)
+        search = Assignments(self.tables, self.errors, watch, news=IndexedTable(news))
         for binding, cause in search.of_rule(part.body):
             if cause:
                 self.failed.add(id(part.rule))

@@ -18,8 +18,7 @@ from datalog_gate.scan.feed import Item, StackEntry, Unchanged, Unread, is_updat
 from datalog_gate.scan.heat_stack import json_object, read_heat_stack
 
 HEAT = ApiService("Heat", "orchestration")
-OWN_STACKS = ApiList(HEAT, "/stacks?show_nested=True&show_hidden=True", "stacks", "links")
-ALL_STACKS = replace(OWN_STACKS, path=f"{OWN_STACKS.path}&global_tenant=True")
+STACKS = ApiList(HEAT, "/stacks?show_nested=True&show_hidden=True&global_tenant=True", "stacks", "links")
 PROBE = "/stacks?limit=1"
 """A path that a working Heat answers at once."""
 PATIENCE = 600.0
@@ -67,9 +66,9 @@ class HeatFeed:
     says something else of them, or of a stack in them: their status, or when they were updated. It shows no change that
     only `openstack stack resource mark unhealthy` makes.
 
-    With `since` only those are yielded of which a part was updated then or later, and nothing counts as gone. Without
-    `all_projects` only those of one's own project are listed. A Heat that answers 429, 500 or nothing is waited
-    for, `patience` seconds long. Errors: InputError, also without the right to list all stacks.
+    With `since` only those are yielded of which a part was updated then or later, and nothing counts as gone. A Heat
+    that answers 429, 500 or nothing is waited for, `patience` seconds long. Errors: InputError, also without the right
+    to list all stacks.
     """
 
     def __init__(
@@ -77,13 +76,12 @@ class HeatFeed:
         api: CloudApi,
         known: Mapping[str, str | None],
         *,
-        all_projects: bool = True,
         since: datetime | None = None,
         patience: float = PATIENCE,
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._api, self._known, self._list = api, known, ALL_STACKS if all_projects else OWN_STACKS
+        self._api, self._known = api, known
         self._since, self._patience, self._clock, self._pause = since, patience, clock, pause
         self.total: int | None = None
         self.whole = False
@@ -111,13 +109,13 @@ class HeatFeed:
 
     def _list_stacks(self) -> list[_Listed]:
         try:
-            pages = self._api.pages(self._list, self._list.path)
+            pages = self._api.pages(STACKS, STACKS.path)
             return [_listed(json_object(row), self._api.project) for page in pages for row in page]
         except KeyError as error:
             raise InputError.of(f"Heat lists a stack without {error}") from None
         except ForbiddenError as error:
-            right = "stacks:global_index" if self._list is ALL_STACKS else "stacks:index"
-            raise InputError.of(f"{error}: listing all stacks requires the right {right}", suggestion=HELP) from None
+            message = f"{error}: listing all stacks requires the right stacks:global_index"
+            raise InputError.of(message, suggestion=HELP) from None
 
     def _read(self, stack: _Listed, listing: str | None) -> Item:
         project = f"../{quote(stack.project, safe='')}" if stack.project else ""

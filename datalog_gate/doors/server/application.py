@@ -20,7 +20,6 @@ from oslo_middleware import HTTPProxyToWSGI, RequestId
 from datalog_gate.base.diagnostics import did_you_mean, printable, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, UsageError
 from datalog_gate.base.records import replace
-from datalog_gate.doors.server import api_table
 from datalog_gate.doors.server.access import (
     WSGI,
     Client,
@@ -29,6 +28,7 @@ from datalog_gate.doors.server.access import (
     TokenAuthentication,
     list_domain_projects,
 )
+from datalog_gate.doors.server.api_table import ENDPOINTS
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.json_body import read_json
 from datalog_gate.doors.server.pages.sessions import PageSessions, SessionFiles
@@ -47,17 +47,12 @@ MOST_WRITTEN = 512 * 1024
 """The maximum length of an answer that is stored for repeated requests."""
 
 
-def create_app(
-    conf: Any,
-    server: PolicyServer,
-    authenticate: Callable[[WSGI], WSGI],
-    endpoints: Sequence[Endpoint] = api_table.ENDPOINTS,
-) -> WSGI:
+def create_app(conf: Any, server: PolicyServer, authenticate: Callable[[WSGI], WSGI]) -> WSGI:
     """Create the application. `authenticate` wraps it and identifies the caller: `trust_token` or `trust_keystone`."""
     app = falcon.App()
     app.req_options.strip_url_path_trailing_slash = True
-    for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
-        app.add_route(path, _Resource(conf, server, [endpoint for endpoint in endpoints if endpoint.path == path]))
+    for path in dict.fromkeys(endpoint.path for endpoint in ENDPOINTS):
+        app.add_route(path, _Resource(conf, server, [endpoint for endpoint in ENDPOINTS if endpoint.path == path]))
     add_pages(app, conf, server, partial(identify, conf, server))
     for kind in (Exception, falcon.HTTPError):  # Falcon has handlers of its own for the latter
         app.add_error_handler(kind, _answer_error)
@@ -75,7 +70,7 @@ def trust_token(token: str) -> Callable[[WSGI], WSGI]:
 
 def trust_keystone(conf: Any) -> Callable[[WSGI], WSGI]:
     """Authenticate by Keystone."""
-    public = frozenset(endpoint.path.rstrip("/") for endpoint in api_table.ENDPOINTS if endpoint.allowed == ANYBODY)
+    public = frozenset(endpoint.path.rstrip("/") for endpoint in ENDPOINTS if endpoint.allowed == ANYBODY)
     return partial(KeystoneAuthentication, conf=conf, public=public, format_error=_format_refusal)
 
 

@@ -15,6 +15,7 @@ from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.request import read_caller
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import build_caller
+from datalog_gate.doors.server.access import ALL_PROJECTS
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.schemas import WITH_PAGE, describe_body, describe_object
 from datalog_gate.files.stack_definition import StackDefinition
@@ -25,7 +26,6 @@ from datalog_gate.store.transaction import StoreError
 from datalog_gate.validation.refusals import find_further_refusals, find_refusals
 
 LOG = logging.getLogger(__name__)
-ANY_CALLER = "datalog_gate:all_projects"
 DEFINITION: Mapping[str, Any] = {
     "template": {"type": ["string", "object"], "description": "YAML or JSON, as text or as data"},
     "environment": {"type": ["string", "object", "null"]},
@@ -139,8 +139,8 @@ def _read_caller(call: ApiCall) -> tuple[Mapping[str, object] | None, str, Mappi
         if not call.client.project:
             return None, "", {}
         return build_caller(call.client.credentials), call.client.project, call.client.credentials
-    if not call.client.may(ANY_CALLER):
-        raise ApiError(403, "forbidden", f"the policy {ANY_CALLER} does not allow you to ask for another caller")
+    if not call.client.may(ALL_PROJECTS):
+        raise ApiError(403, "forbidden", f"the policy {ALL_PROJECTS} does not allow you to ask for another caller")
     given = call.body["caller"]
     caller = read_caller(given)
     if caller is None:

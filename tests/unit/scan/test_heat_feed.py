@@ -192,11 +192,11 @@ def test_the_error_names_the_right_to_list_all_stacks(cloud: Cloud) -> None:
     )
 
 
-def test_the_stacks_of_one_project_need_no_special_right(cloud: Cloud) -> None:
+def test_stacks_listed_without_a_project_belong_to_that_of_the_user(cloud: Cloud) -> None:
     own = [{name: value for name, value in row("8c", "db", "").items() if name != "project"}]
-    cloud.give(PAGE.replace("&global_tenant=True", ""), {"stacks": own})
+    cloud.give(PAGE, {"stacks": own})
     give_stack(cloud, "p", "db", "8c", template=SMALL)
-    [db] = scan(all_projects=False)
+    [db] = scan()
     assert isinstance(db, StackEntry)
     assert (db.root, db.source) == ("8c", StackDefinition(SMALL, {}))
 
