@@ -220,7 +220,8 @@ def read_group(
         size = _scaling_size(properties, *_SCALING["AWS::AutoScaling::AutoScalingGroup"], where, tree)
     source = launch(properties.get("LaunchConfigurationName"))
     if source is None:
-        return Group((), where, size.unknown or Unknown(phrase(f"the members of {where.prefix[-1]}"), where(())))
+        members = Unknown(phrase(f"the members of {where.prefix[-1]}"), where(())) if size.most else None
+        return Group((), where, size.unknown or members)
     definition: Data = {
         "type": "AWS::EC2::Instance",
         "properties": {**source.properties, "Tags": _tags(own, kind, properties.get("Tags"))},

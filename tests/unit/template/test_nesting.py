@@ -189,6 +189,7 @@ resources:
         ("ResourceChain", "resources: {get_param: n}", [], "{get_param: n} in web"),
         ("InstanceGroup", "Size: 2, LaunchConfigurationName: {get_resource: lc}", ["0", "1"], None),
         ("InstanceGroup", "Size: 2, LaunchConfigurationName: other", [], "the members of g"),
+        ("InstanceGroup", "Size: 0, LaunchConfigurationName: other", [], None),
     ],
 )  # fmt: skip
 def test_the_size_of_a_group_is_what_it_is_created_with(
