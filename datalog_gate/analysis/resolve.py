@@ -303,7 +303,10 @@ class Names:
                 name = re.sub(r"\W+", "_", segment)
                 advice = f"rename it to {'' if IDENTIFIER.match(name) else '_'}{name}"
                 self._report("reserved-name", message, start, advice)
-        if module.name.partition(":")[0] in self.catalogue.namespaces():
+        namespace, _, inner = module.name.partition(":")
+        if namespace in self.catalogue.namespaces() and not (
+            inner and namespace == "heat"
+        ):  # `heat:a:b` is no relation
             self._report("reserved-name", f"the module name {module.name} is reserved", start, "rename the file")
         for statement in module.statements:
             if isinstance(statement, Declaration):

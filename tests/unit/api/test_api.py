@@ -288,6 +288,12 @@ def test_rows_of_an_inventory_are_typed(line: str, expected: str | tuple[str, st
         assert decision.outcome == expected
 
 
+def test_modules_below_heat_are_not_reserved(tmp_path: Path) -> None:
+    (tmp_path / "heat").mkdir()
+    (tmp_path / "heat" / "x.dl").write_text('@deny("a", "m")\np(r) :- heat:resource(id=r).\n')
+    assert [policy.id for policy in dg.load_rules(tmp_path).policies] == ["a"]
+
+
 def test_a_misspelt_table_of_the_cloud_is_undefined_and_its_namespace_reserved(tmp_path: Path) -> None:
     (tmp_path / "nova").mkdir()
     (tmp_path / "nova" / "x.dl").write_text('@deny("a", "m")\np(s) :- nova:srv(id=s), nova:servers(idd=s).\n')
