@@ -63,11 +63,12 @@ def describe(name: str, resource: Any) -> dict[str, Any]:
 
 
 def support_of(subject: Any) -> dict[str, list[str | None]]:
-    """The status of a class or property that is not fully supported, and since which version."""
+    """The status of a class or property that is not fully supported, since which version, and Heat's advice if any."""
     status = subject.support_status
     if status.status == "SUPPORTED":
         return {}
-    return {"status": [status.status.lower(), status.version and status.version.strip()]}
+    advice = [" ".join(status.message.split())] if status.message else []
+    return {"status": [status.status.lower(), status.version and status.version.strip(), *advice]}
 
 
 def moved_of(resource: Any) -> dict[str, str | None]:

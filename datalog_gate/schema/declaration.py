@@ -71,7 +71,8 @@ def is_all(relation: RelationRef) -> bool:
 Range = tuple[int | None, int | None]
 """The minimum and maximum number; None without a bound."""
 Status = Sequence[str | None]
-"""``hidden``, ``deprecated`` or ``unsupported``, and since which Heat, if known; empty for what Heat supports."""
+"""``hidden``, ``deprecated`` or ``unsupported``, since which Heat, if known, and Heat's advice, if it has any; empty
+for what Heat supports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from datalog_gate.validation.properties import format_path
 
 def find_deprecated(stack: Stack, catalogue: Catalogue) -> tuple[Diagnostic, ...]:
     """The types, properties and attributes in the stack and those that it nests which Heat hides or deprecates, each
-    with what replaces it if Heat moves its value there."""
+    with what replaces it if Heat moves its value there, else with Heat's own advice."""
     parts = (part for part in stack.walk() if not part.hidden & {()})
     return in_order(warning for part in parts for warning in _find_in_stack(part, catalogue))
 
@@ -59,6 +59,7 @@ def _find_parts(
 
 def _warn(status: Status, subject: str, place: Span | None, advice: str | None = None) -> Iterator[Diagnostic]:
     match status:
-        case ["hidden" | "deprecated" as word, since]:
+        case ["hidden" | "deprecated" as word, since, *notes]:
             message = f"{subject} is {word}{f' since Heat {since}' if since else ''}"
+            advice = advice or next((f"Heat says: {note}" for note in notes), None)
             yield Diagnostic("deprecated", message, place, advice, "warning")

@@ -271,13 +271,20 @@ def test_what_heat_hides_or_deprecates() -> None:
         "outputs: {o: {value: {get_attr: [s, first_address]}}}\n"
     )
     assert [_line(warning) for warning in find_deprecated(read_stack(template), SHIPPED)] == [
-        "t3:13 warning[deprecated] the type OS::Nova::FloatingIP is hidden since Heat 11.0.0",
+        "t3:13 warning[deprecated] the type OS::Nova::FloatingIP is hidden since Heat 11.0.0; "
+        "Heat says: Please use OS::Neutron::FloatingIP instead.",
         "t4:50 warning[deprecated] `sequence` of OS::Heat::RandomString is hidden since Heat 5.0.0; "
         "write `character_classes.class`",
-        "t5:81 warning[deprecated] `tasks[0].policies` of OS::Mistral::Workflow is hidden since Heat 8.0.0",
+        "t5:81 warning[deprecated] `tasks[0].policies` of OS::Mistral::Workflow is hidden since Heat 8.0.0; "
+        "Heat says: Add needed policies directly to the task, Policy keyword is not needed",
         "t6:67 warning[deprecated] `networks[0].uuid` of OS::Nova::Server is hidden since Heat 5.0.0; write `network`",
-        "t6:78 warning[deprecated] `personality` of OS::Nova::Server is deprecated since Heat 12.0.0",
-        "t7:37 warning[deprecated] the attribute `first_address` of OS::Nova::Server is hidden since Heat 5.0.0",
+        "t6:78 warning[deprecated] `personality` of OS::Nova::Server is deprecated since Heat 12.0.0; Heat says: This "
+        "is not supported with nova api microversion 2.57 and above. OS::Nova::Server resource will not support it in "
+        "the future. Please use user_data or metadata instead. However, you can set heat config option "
+        "max_nova_api_microversion < 2.57 to use this property in the meantime.",
+        "t7:37 warning[deprecated] the attribute `first_address` of OS::Nova::Server is hidden since Heat 5.0.0; Heat "
+        'says: Use the networks attribute instead of first_address. For example: "{get_attr: [<server name>, networks, '
+        '<network name>, 0]}"',
     ]
     assert find_refusals(read_stack(template), SHIPPED) == ()
 
