@@ -88,6 +88,7 @@ COMPUTING = (
 WAITING = (
     Check("heat", 30, servers=True),
     Check("heat26", 18, servers=True),
+    Check("heat24", 8),
     Check("server", 15, servers=True),
     Check("stores", 15, servers=True),
     Check("scan", 15),

@@ -1,7 +1,8 @@
 """The tool that prints the resource types of the installed `openstack-heat`.
 
 Run it with a Python that has the wheel, without a cloud, and commit the output. Each
-type is one line, so that `resource_types` parses only what it needs and a new Heat is a readable diff.
+type is one line, so that `resource_types` parses only what it needs and a new Heat is a readable diff. With
+``--difference`` only the types are printed that the newest Heat does not have so, and null for those it has alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-SHIPPED = json.loads((Path(__file__).parents[1] / "datalog_gate/schema/data/heat-27.0.1.json").read_text("utf-8"))
+DATA = Path(__file__).parents[1] / "datalog_gate/schema/data"
+SHIPPED = json.loads(max(DATA.glob("heat-*.json")).read_text("utf-8"))
+del SHIPPED["source"]
 """Attributes that give back a property where the template gives one are kept by hand in these data, from each class's
 `_resolve_attribute`: only where Heat answers from the property or the service stores what it was asked for, so not the
 protocol of a firewall rule, the fixed addresses of a port, or what is written or decoded as JSON text."""
@@ -28,8 +31,12 @@ def main() -> None:
     resources.initialise()
     registry = resources.global_env().registry._registry
     classes = {name: entry.value for name, entry in registry.items() if isinstance(getattr(entry, "value", None), type)}
+    types = {name: compact(describe(name, classes[name])) for name in classes}
+    if "--difference" in sys.argv:
+        newest = {name: compact(described) for name, described in SHIPPED.items()}
+        types = {name: types.get(name, "null") for name in types | newest if types.get(name) != newest.get(name)}
     lines = [f'{{"source": "openstack-heat {version("openstack-heat")}"']
-    lines += [f"{compact(name)}: {compact(describe(name, classes[name]))}" for name in sorted(classes)]
+    lines += [f"{compact(name)}: {types[name]}" for name in sorted(types)]
     sys.stdout.write(",\n".join(lines) + "\n}\n")
 
 

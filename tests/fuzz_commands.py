@@ -110,6 +110,7 @@ VALUES: dict[str, list[str]] = {
     "rows": ["rows.jsonl"],
     "waivers": ["waivers.yaml"],
     "types": ["types.json"],
+    "heat": ["26", "26", "9"],
     "log": ["log.jsonl", "absent.jsonl"],
     "conf": ["heat.conf"],
     "paste": ["api-paste.ini"],
@@ -141,10 +142,10 @@ PATHS = {
 READING = "-e env,-P parameter,--assume assume,--stack-name name,--files-root root"
 RULE_OPTIONS = "--rules rules,--congress,--catalogue types"
 OPTIONS: dict[str, str] = {
-    "check": f"{READING},{RULE_OPTIONS},--together,--module module,--action action,--against template,--caller caller,"
-    "--services service,--inventory rows,--waivers waivers,--now time,--fail-on level,--strict-unknown,--mode choice,"
-    "--select text,--ignore text,--baseline rows,--quiet,--engine engine,--explain,--format format,--output report,"
-    "--show-config",
+    "check": f"{READING},{RULE_OPTIONS},--heat heat,--together,--module module,--action action,--against template,"
+    "--caller caller,--services service,--inventory rows,--waivers waivers,--now time,--fail-on level,--strict-unknown,"
+    "--mode choice,--select text,--ignore text,--baseline rows,--quiet,--engine engine,--explain,--format format,"
+    "--output report,--show-config",
     "facts": f"{READING},--relation relation,--format format,--catalogue types",
     "relations": "--format format,--catalogue types",
     "query": "--rules rules,--congress,--facts rows,--undefined choice,--engine engine,--format format,"

@@ -32,6 +32,11 @@ class Project:
         """The value of an option of `check`."""
         return self.configuration.value(name)
 
+    @property
+    def heat_types(self) -> Catalogue:
+        """The resource types of the Heat that templates are written for."""
+        return self.catalogue.of_heat(self.value("heat"))
+
     def inputs(self, template: Path) -> dict[str, Any]:
         """The inputs for reading a template, as arguments of `read_stack`."""
         entry = self.configuration.entry_of(template)

@@ -83,6 +83,14 @@ class Workspace:
         except InputError:
             return SHIPPED
 
+    @property
+    def heat_types(self) -> Catalogue:
+        """As `catalogue`, of the Heat that templates are written for."""
+        try:
+            return self.project().heat_types
+        except InputError:
+            return SHIPPED
+
     def project(self) -> Project:
         """The project of the folder. Errors: InputError."""
         if self._project is None:
@@ -207,7 +215,7 @@ class Workspace:
             stack = self.read(path)
             decision, warnings = self._decide(path, stack)
         except InputError as error:
-            further = find_further_refusals(error, self.project().catalogue) if error.stack else ()
+            further = find_further_refusals(error, self.project().heat_types) if error.stack else ()
             shown = self._leave_out(further) if further else ()
             return self._problems((*error.diagnostics, *shown), error.sources, path)
         except GateError as error:
@@ -251,7 +259,7 @@ class Workspace:
         tolerant = tolerated.decision
         assert isinstance(tolerant, ExplainedDecision)
         decision.explain_too(tolerant)
-        found = self._leave_out(find_refusals(stack, project.catalogue))
+        found = self._leave_out(find_refusals(stack, project.heat_types))
         refusals, _ = leave_out_ignored(found, tolerated.ignores, decision.now)
         return tolerant, (*refusals, *stack.warnings, *self._find_unfilled(rules), *tolerant.near_misses)
 

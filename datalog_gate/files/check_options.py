@@ -9,6 +9,7 @@ from pathlib import Path
 
 from datalog_gate.analysis.policy import ACTIONS, LEVELS
 from datalog_gate.base.records import dataclass
+from datalog_gate.schema.resource_types import HEATS, NEWEST
 
 WAIVERS = "DATALOG_GATE_WAIVERS"
 FAIL_ON = (*LEVELS, "never")
@@ -169,6 +170,12 @@ CHECK_OPTIONS = (
         "FILE",
         many=True,
         rebase=rebase_path,
+    ),
+    CheckOption(
+        "heat",
+        "the Heat by which templates are validated (default: the newest)",
+        choices=tuple(HEATS),
+        default=NEWEST,
     ),
     CheckOption(
         "heat-conf",

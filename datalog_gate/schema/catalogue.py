@@ -19,38 +19,58 @@ from datalog_gate.schema.declaration import (
     parse_reference,
 )
 from datalog_gate.schema.relations import FIXED, NAMESPACES, TIMELESS
-from datalog_gate.schema.resource_types import SOURCES, shipped, tables_of, type_of
+from datalog_gate.schema.resource_types import HEATS, NEWEST, SOURCES, shipped, tables_of, type_of
 
 
 class Catalogue:
     """Relations and resource types. Threads may share a catalogue.
 
-    `given` types are added to the shipped ones, and replace those of the same name. `sources` are the included shipped
-    files. A shipped type is parsed when it is first used.
+    `given` types are added to the shipped ones, and replace those of the same name; `changed` ones have other defaults.
+    `sources` are the included shipped files. A shipped type is parsed when it is first used.
     """
 
-    __slots__ = ("_given", "_owners", "_parsed", "_relations", "_sources")
+    __slots__ = ("_changed", "_given", "_of_heats", "_owners", "_parsed", "_relations", "_sources")
 
     def __init__(
-        self, given: Mapping[str, ResourceType] = MappingProxyType({}), sources: tuple[str, ...] = SOURCES
+        self,
+        given: Mapping[str, ResourceType] = MappingProxyType({}),
+        sources: tuple[str, ...] = SOURCES,
+        changed: Mapping[str, ResourceType] = MappingProxyType({}),
     ) -> None:
         self._given = given
         self._sources = sources
+        self._changed = changed
+        self._of_heats: dict[str, Catalogue] = {}
         self._parsed: dict[str, ResourceType] = {}
         self._relations: dict[str, dict[str, Relation]] = {}
         self._owners: dict[str, str] = {}
 
-    def __reduce__(self) -> tuple[type[Catalogue], tuple[dict[str, ResourceType], tuple[str, ...]]]:
-        return Catalogue, (dict(self._given), self._sources)
+    def __reduce__(self) -> tuple[type[Catalogue], tuple[object, ...]]:
+        return Catalogue, (dict(self._given), self._sources, dict(self._changed))
 
     def with_types(self, types: Mapping[str, ResourceType]) -> Catalogue:
         """A catalogue with these types in place of those of the same names."""
-        return Catalogue({**self._given, **types}, self._sources)
+        return Catalogue(self._given, self._sources, {**self._changed, **types})
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether it has shipped types of Heat; an operator's file may replace all of them."""
+        return SOURCES[0] in self._sources
+
+    def of_heat(self, heat: str) -> Catalogue:
+        """The catalogue with the shipped types of a release of Heat, such as 26, for what that Heat would refuse."""
+        if heat == NEWEST or not self.is_shipped:
+            return self
+        if heat not in self._of_heats:
+            newest, *others = self._sources
+            self._of_heats[heat] = Catalogue(self._given, (newest, f"heat-{HEATS[heat]}.json", *others))
+        return self._of_heats[heat]
 
     def type(self, name: str) -> ResourceType | None:
         """The resource type with this name in templates."""
-        if name in self._given:
-            return self._given[name]
+        for own in (self._changed, self._given):
+            if name in own:
+                return own[name]
         if name not in self._parsed:
             line = shipped(self._sources).get(name)
             if line is None:

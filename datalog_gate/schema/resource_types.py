@@ -16,7 +16,10 @@ from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Column, Property, Relation, ResourceType
 
-SOURCES = ("heat-27.0.1.json", "datalog_gate.json")
+HEATS = {"27": "27.0.1", "26": "26.0.2", "25": "25.0.2", "24": "24.1.2"}
+"""The releases of Heat whose types are shipped, the newest first, with their versions."""
+NEWEST = next(iter(HEATS))
+SOURCES = (f"heat-{HEATS[NEWEST]}.json", "datalog_gate.json")
 SCALARS = {
     "string": Kind.STRING,
     "integer": Kind.NUMBER,
@@ -134,14 +137,14 @@ def _split(properties: tuple[Property, ...]) -> tuple[tuple[Property, ...], tupl
 
 @cache
 def shipped(sources: tuple[str, ...]) -> dict[str, str]:
-    """The unparsed line of each resource type in the shipped files."""
+    """The unparsed line of each resource type in the shipped files; later ones override earlier ones."""
     lines = {}
     for source in sources:
         text = (Path(__file__).parent / "data" / source).read_text("utf-8")
         for line in text.splitlines()[1:-1]:
             name, _, body = line.removesuffix(",").partition(": ")
             lines[name.strip('"')] = body
-    return lines
+    return {name: body for name, body in lines.items() if body != "null"}
 
 
 def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:

@@ -37,14 +37,15 @@ def find_modes(rules: Rules, options: argparse.Namespace) -> dict[str, str]:
 def find_shown_refusals(
     stacks: Sequence[Stack], options: argparse.Namespace, catalogue: Catalogue
 ) -> tuple[Diagnostic, ...]:
-    """What Heat would refuse of stacks, and with `--deprecated` what it hides or deprecates. `--select` and `--ignore`
-    leave out codes."""
+    """What the Heat of `--heat` would refuse of stacks, and with `--deprecated` what it hides or deprecates. `--select`
+    and `--ignore` leave out codes."""
     searches = [heat_refusals.find_refusals]
     if options.deprecated:
         from datalog_gate.validation.deprecation import find_deprecated
 
         searches.append(find_deprecated)
-    found = (refusal for stack in stacks for search in searches for refusal in search(stack, catalogue))
+    types = catalogue.of_heat(options.heat)
+    found = (refusal for stack in stacks for search in searches for refusal in search(stack, types))
     return tolerated_findings.leave_out(found, options.select, options.ignore)
 
 
@@ -52,7 +53,7 @@ def find_further_refusals(
     error: InputError, options: argparse.Namespace, catalogue: Catalogue
 ) -> tuple[Diagnostic, ...]:
     """What Heat would refuse besides what could not be read, as `find_shown_refusals`."""
-    found = heat_refusals.find_further_refusals(error, catalogue)
+    found = heat_refusals.find_further_refusals(error, catalogue.of_heat(options.heat))
     return tolerated_findings.leave_out(found, options.select, options.ignore)
 
 

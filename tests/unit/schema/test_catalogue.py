@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from contrib.harvest import compact, relation_name
-from datalog_gate.schema import cloud, resource_types
-from datalog_gate.schema.catalogue import SHIPPED
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema import cloud, heat_defaults, resource_types
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.declaration import Relation, ResourceType
 from datalog_gate.schema.relations import ENVIRONMENT_SECTIONS, FIXED, FUNCTIONS, SECTIONS, VERSIONS
 from datalog_gate.template import dialect, environment, parameters, reader
 
 DATA = Path(resource_types.__file__).parent / "data"
 HEAT = json.loads((DATA / resource_types.SOURCES[0]).read_text())
 OWN = json.loads((DATA / resource_types.SOURCES[1]).read_text())
+FILES = sorted(DATA.glob("heat-*.json"))
 TYPES = {name: data for source in (HEAT, OWN) for name, data in source.items() if name != "source"}
 
 
@@ -83,12 +84,50 @@ def test_every_type_can_be_read_and_relation_names_are_made_by_the_rule_and_no_t
     assert len(set(relations.values())) == len(relations)
 
 
-@pytest.mark.parametrize("source", resource_types.SOURCES)
-def test_the_data_holds_one_resource_type_a_line(source: str) -> None:
-    text = (DATA / source).read_text()
+@pytest.mark.parametrize("file", [*FILES, DATA / resource_types.SOURCES[1]])
+def test_the_data_holds_one_resource_type_a_line(file: Path) -> None:
+    text = file.read_text()
     data = json.loads(text)
     lines = [f'{{"source": {compact(data.pop("source"))}', *(f"{compact(k)}: {compact(v)}" for k, v in data.items())]
     assert text == ",\n".join(lines) + "\n}\n"
+
+
+OLDER = ("OS::Monasca::Notification", "OS::Neutron::RBACPolicy", "OS::Vitrage::Template")
+
+
+@pytest.mark.parametrize(
+    ("heat", "statuses", "objects"),
+    [
+        ("24", ["deprecated", "", ""], 2),
+        ("25", ["hidden", "", ""], 2),
+        ("26", ["hidden", "", "deprecated"], 5),
+        ("27", ["hidden", "", "hidden"], 5),
+    ],
+)
+def test_each_heat_has_the_types_of_its_own(heat: str, statuses: list[str], objects: int) -> None:
+    catalogue = SHIPPED.of_heat(heat)
+    kinds = [kind for name in OLDER if (kind := catalogue.type(name))]
+    assert [kind.status[0] if kind.status else "" for kind in kinds] == statuses
+    assert len(kinds[1].parts["object_type"].allowed) == objects
+    assert catalogue.types() == SHIPPED.types()
+
+
+def test_a_type_that_only_the_newest_heat_has_is_null_in_an_older_one(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text('{"source": "openstack-heat 9",\n"OS::Heat::None": null\n}\n')
+    catalogue = Catalogue(sources=(*resource_types.SOURCES, str(tmp_path / "old.json")))
+    assert {*SHIPPED.types()} - {*catalogue.types()} == {"OS::Heat::None"}
+
+
+def test_types_of_an_operator_are_in_each_heat_and_defaults_of_heat_conf_in_none() -> None:
+    box = ResourceType("Acme::Box", "acme:box", (), {})
+    values = dict.fromkeys(heat_defaults.HEAT_DEFAULTS, "x")
+    older = heat_defaults.apply_defaults(Catalogue({"Acme::Box": box}), values).of_heat("26")
+    assert older.type("Acme::Box") is box
+    assert older.type("OS::Nova::Server") == SHIPPED.of_heat("26").type("OS::Nova::Server")
+
+
+def test_the_data_of_all_heats_is_small() -> None:
+    assert sum(file.stat().st_size for file in FILES) < 400_000
 
 
 def test_a_list_whose_name_is_no_identifier_has_a_valid_relation_name() -> None:

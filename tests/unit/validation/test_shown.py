@@ -72,6 +72,35 @@ def test_a_comment_ignores_a_code_on_its_line(
     assert [problem.code for problem in Workspace(folder).judge(path)[str(path)]] == ["size", *expected]
 
 
+@pytest.mark.parametrize(
+    ("options", "configured", "expected"),
+    [
+        ([], "", []),
+        (["--heat", "26"], "", ["unknown-property"]),
+        ([], "26", ["unknown-property"]),
+        (["--heat", "27"], "26", []),
+    ],
+)
+def test_what_is_wrong_depends_on_the_heat(
+    options: list[str], configured: str, expected: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = folder / "t.yaml"
+    template.write_text(f"{HEAD}  g: {{type: OS::Neutron::SecurityGroup, properties: {{stateful: true}}}}\n")
+    if configured:
+        (folder / "datalog-gate.toml").write_text(f'heat = "{configured}"\n')
+    _, out, _ = run(capsys, "check", "t.yaml", "--format", "json", *options)
+    assert codes(out) == expected
+    if not options:
+        assert [problem.code for problem in Workspace(folder).judge(template)[str(template)]] == expected
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_heat_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="64"):
+        run(capsys, "check", "t.yaml", "--heat", "23")
+    assert "argument --heat: invalid choice: '23' (choose from " in capsys.readouterr().err
+
+
 def test_other_formats_have_them_like_other_errors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reports = ["sarif=s.json", "junit=j.xml", "github=g.txt"]
     run(capsys, "check", "t.yaml", *(part for report in reports for part in ("--output", report)))
