@@ -89,12 +89,12 @@ def _create(call: ApiCall) -> Reply:
         dry_run=True,
         against=(lambda: read_definition(against)) if against else None,
     )
-    catalogue = call.server.point.current().ruleset.rules.catalogue
+    types = call.server.point.current().ruleset.rules.catalogue.of_heat(call.server.options.heat)
     try:
         trace = call.server.point.decide(operation, caller, explain=True)
     except InputError as error:
-        raise InputError([*error.diagnostics, *find_further_refusals(error, catalogue)], error.sources) from None
-    refusals = find_refusals(trace.stack, catalogue)
+        raise InputError([*error.diagnostics, *find_further_refusals(error, types)], error.sources) from None
+    refusals = find_refusals(trace.stack, types)
     return _keep(call, trace.decision, trace.stack, project or call.client.project, refusals)
 
 

@@ -10,6 +10,7 @@ from oslo_config import cfg
 
 from datalog_gate.decision_point.config_options import PLACES
 from datalog_gate.plugins.plugin_settings import check_path
+from datalog_gate.schema.resource_types import HEATS, NEWEST
 
 GROUP = "datalog_gate_server"
 OPTIONS = (
@@ -26,6 +27,12 @@ OPTIONS = (
         "folder",
         default="~/.local/state/datalog-gate",
         help="The folder of the token, of the metrics of processes, and of the store if [datalog_gate] sets none.",
+    ),
+    cfg.StrOpt(
+        "heat",
+        default=NEWEST,
+        choices=[(release, f"as openstack-heat {version} does") for release, version in HEATS.items()],
+        help="The release of Heat by which templates are validated.",
     ),
     cfg.IntOpt("workers", default=1, min=1, help="Number of processes that answer requests."),
     cfg.IntOpt("threads", default=8, min=1, help="Number of requests that a process answers at the same time."),

@@ -69,7 +69,7 @@ def _create(call: ApiCall) -> Reply:
         entry = StackEntry("trial", "stack", call.client.project or None, definition)
         stack = definition.stack("stack", request.rules.catalogue)
         judgement = judge_stack(stack, entry, request)
-        refusals = find_refusals(stack, request.rules.catalogue)
+        refusals = find_refusals(stack, request.rules.catalogue.of_heat(call.server.options.heat))
         page = build_page(judgement.decision, Explanation(judgement), [stack], refusals=refusals)
         text = body["template"] if isinstance(body["template"], str) else json.dumps(body["template"])
         trial |= {"decision": judgement.decision.to_json(), "template": text, "page": asdict(page)}

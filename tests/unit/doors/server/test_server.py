@@ -364,6 +364,14 @@ def test_what_has_changed_since_its_etag_is_not_changed(api: Api) -> None:
     assert api.ask("DELETE", path, If_Match=f'"other", {tag}').status_code == 200
 
 
+@pytest.mark.parametrize(("heat", "codes"), [("27", []), ("26", ["unknown-property"])])
+def test_what_is_refused_depends_on_the_heat_of_the_server(heat: str, codes: list[str], tmp_path: Path) -> None:
+    group = {"type": "OS::Neutron::SecurityGroup", "properties": {"stateful": True}}
+    body = {"template": {"heat_template_version": "wallaby", "resources": {"g": group}}}
+    answer = Api(tmp_path, heat=heat).ask("POST", "/v2/decisions", body)
+    assert [refused["code"] for refused in answer.json["refusals"]] == codes
+
+
 DEEP = b'{"template": ' + b'{"a": ' * 5000 + b"1" + b"}" * 5001
 
 
