@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from datalog_gate.decision_point.inventory_source import STORE, open_store
 from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import CheckResult, Locate, format_first, hide_secrets
+from datalog_gate.doors.cli.doctor.installed_types import compare_types
 from datalog_gate.files.rules import shipped_rules
 from datalog_gate.plugins.breaker import within
 from datalog_gate.plugins.plugin_errors import PluginLoadError, UnavailableError
@@ -56,7 +57,9 @@ def _check_promises(name: str, service: Service, seconds: float, locate: Locate)
         yield CheckResult("note", "services", f"{name} can't be checked: {error.reason}", locate("services"))
 
 
-def check_rules(settings: Settings, locate: Locate, now: datetime, secrets: Set[str]) -> Iterator[CheckResult]:
+def check_rules(
+    settings: Settings, plugin_dirs: Sequence[str], locate: Locate, now: datetime, secrets: Set[str]
+) -> Iterator[CheckResult]:
     """Check that rules, catalogue, waivers and inventory load together, and that nothing of them is silently unused."""
     try:
         ruleset = _load(settings)
@@ -80,6 +83,7 @@ def check_rules(settings: Settings, locate: Locate, now: datetime, secrets: Set[
             yield CheckResult("finding", "inventory", message, locate("inventory"), fix)
     for warning in ruleset.inventory.warnings:
         yield CheckResult("finding", "inventory", warning.message, warning.span, warning.suggestion or "")
+    yield from compare_types(ruleset.rules.catalogue, plugin_dirs, locate)
 
 
 def _load(settings: Settings) -> Ruleset:
