@@ -14,7 +14,7 @@ from datalog_gate.editing.answers import Completion, Hover, TextProblem, TextRan
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
 from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, fit_slot, read_outline, slot_at
 from datalog_gate.explain.explanation import format_lines
-from datalog_gate.schema.declaration import Property, ResourceType
+from datalog_gate.schema.declaration import Property, ResourceType, Status
 from datalog_gate.schema.relations import SECTIONS, VERSIONS
 from datalog_gate.schema.resource_types import member_of
 from datalog_gate.template.dialect import CFN_VERSIONS, VERSION_KEYS, Dialect, dialect_of
@@ -175,7 +175,7 @@ class _View:
         return entry.value if entry else ""
 
     def type(self, definition: Steps) -> ResourceType | None:
-        return self.workspace.catalogue.type(self.type_name(definition))
+        return self.workspace.heat_types.type(self.type_name(definition))
 
     def completions(self, slot: Slot, written: str) -> Iterator[Completion]:
         path = slot.path
@@ -186,9 +186,15 @@ class _View:
             yield from (Completion(name, "value", "parameter") for name in pseudo)
             return
         if slot.is_value and path[-2:-1] in (("get_attr",), ("Fn::GetAtt",)) and path[-1] == 1:
-            owner = self.entries.get((*path[:-1], 0))
-            kind = self.type((self.dialect.resources, owner.value)) if owner else None
-            yield from (Completion(name, "value", "attribute") for name in (kind.attributes if kind else ()))
+            if owner := self.entries.get((*path[:-1], 0)):
+                definition = (self.dialect.resources, owner.value)
+                kind = self.type(definition)
+                names = (
+                    self._nested_names(definition, "outputs")
+                    if kind is None
+                    else [name for name in kind.attributes if not _is_hidden(kind.attribute_status.get(name, ()))]
+                )
+                yield from (Completion(name, "value", "attribute") for name in names)
             return
         match [str(step).lower() if at == 0 else step for at, step in enumerate(path)]:
             case []:
@@ -207,6 +213,10 @@ class _View:
                 yield from (Completion(name, "value") for name in (TYPES if self.dialect.hot else CFN_TYPES))
             case ["resources", _, *_]:
                 yield from self._in_definition(slot, written)
+            case ["outputs", _, "value" | "Value", *_] if slot.is_key:
+                yield from _offer_functions(self.dialect.functions)
+            case ["conditions", _, *_] if slot.is_key:
+                yield from _offer_functions(self.dialect.conditional)
 
     def _in_definition(self, slot: Slot, written: str) -> Iterator[Completion]:
         definition, rest = self.definition(slot.path)
@@ -214,18 +224,21 @@ class _View:
             case [] if slot.is_key:
                 yield from (Completion(name, "keyword", insert=f"{name}: ") for name in self.dialect.parts)
             case ["type"]:
-                yield from (Completion(name, "type") for name in self.workspace.catalogue.types())
+                kinds = map(self.workspace.heat_types.type, self.workspace.heat_types.types())
+                yield from (Completion(kind.name, "type") for kind in kinds if kind and not _is_hidden(kind.status))
                 yield from self.workspace.offer_files(self.path, written, "type")
             case ["deletion_policy"]:
                 yield from (Completion(name, "value") for name in ("Delete", "Retain", "Snapshot"))
+            case ["metadata", *_] if slot.is_key:
+                yield from _offer_functions(self.dialect.functions)
+            case ["condition", *_] if slot.is_key:
+                yield from _offer_functions(self.dialect.conditional)
             case ["properties", *steps]:
                 yield from self._in_properties(slot, definition, steps)
 
     def _in_properties(self, slot: Slot, definition: Steps, steps: Sequence[str | int]) -> Iterator[Completion]:
-        file = self.file(self.entries.get((*definition, "type")))
-        if file and not steps:
-            nested = read_outline(self.workspace.text(file).text)
-            names = [str(entry.path[1]) for entry in nested if len(entry.path) == 2 and entry.path[0] == "parameters"]
+        if not steps:
+            names = self._nested_names(definition, "parameters")
             yield from (Completion(name, "property", "parameter", insert=f"{name}: ") for name in names)
         kind = self.type(definition)
         schema = property_at(kind, steps) if kind else None
@@ -238,12 +251,16 @@ class _View:
             yield from (Completion(value, "value") for value in sorted(values, key=str.isdigit))
         if slot.is_key and kind:
             children = schema.children if schema else kind.properties if not steps else ()
-            for child in children:
+            for child in (child for child in children if not _is_hidden(child.status)):
                 yield Completion(child.name, "property", _brief(child), _about(child), f"{child.name}: ")
         if slot.is_key and steps and not (schema and schema.children):
-            for name, (arguments, meaning) in FUNCTIONS.items():
-                if name in self.dialect.functions:
-                    yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
+            yield from _offer_functions(self.dialect.functions)
+
+    def _nested_names(self, definition: Steps, section: str) -> list[str]:
+        """The names in a section of the template that a resource nests."""
+        file = self.file(self.entries.get((*definition, self.dialect.key("type"))))
+        paths = [entry.path for entry in read_outline(self.workspace.text(file).text)] if file else []
+        return [str(path[1]) for path in paths if len(path) == 2 and str(path[0]).lower() == section]
 
     def sections_named(self, path: Steps) -> tuple[str, ...]:
         """The sections that may define the name at a path."""
@@ -284,7 +301,7 @@ class _View:
         if section != "resources" or not rest:
             return ""
         part = self.dialect.parts.get(str(rest[0]))
-        if on_value and part == "type" and (kind := self.workspace.catalogue.type(name)):
+        if on_value and part == "type" and (kind := self.workspace.heat_types.type(name)):
             required = [child.name for child in kind.properties if child.required]
             needs = f" Required: {', '.join(f'`{child}`' for child in required)}." if required else ""
             return f"**{name}**: `{kind.relation}` in rules. {len(kind.properties)} properties.{needs}"
@@ -307,6 +324,17 @@ class _View:
             if parameter.name == name and not parameter.hidden and not isinstance(parameter.value, Unknown):
                 parts.append(f"here: {_format_value(parameter.value)} ({parameter.origin})")
         return f"The parameter `{name}`, " + ", ".join(parts) if parts else ""
+
+
+def _is_hidden(status: Status) -> bool:
+    """Whether Heat accepts something, but shows it nowhere."""
+    return "hidden" in status[:1]
+
+
+def _offer_functions(names: frozenset[str]) -> Iterator[Completion]:
+    for name, (arguments, meaning) in FUNCTIONS.items():
+        if name in names:
+            yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
 
 
 def property_at(kind: ResourceType, steps: Sequence[str | int]) -> Property | None:

@@ -135,6 +135,9 @@ def test_rules_are_completed(workspace: Workspace, text: str, completions: list[
 
 HOT = "heat_template_version: wallaby\n"
 CFN = "AWSTemplateFormatVersion: 2010-09-09\nParameters:\n  Size: {Type: String}\n"
+NESTING = (
+    HOT + "resources:\n  n: {type: nested.yaml}\n  p: {type: OS::Neutron::Port}\noutputs:\n  o:\n    value:\n      "
+)
 GROUP = HOT + "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properties:\n      resource_def:\n        "
 
 
@@ -147,6 +150,7 @@ GROUP = HOT + "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properti
         ),
         (HOT + "resources:\n  x:\n    deletion_policy: |", ["Delete", "Retain", "Snapshot"]),
         (HOT + "resources:\n  x:\n    type: KeyPair|", ["OS::Nova::KeyPair"]),
+        (HOT + "resources:\n  x:\n    type: Monasca|", []),
         (GROUP + "typ|", ["type: "]),
         (GROUP + "type: OS::Nova::KeyPair\n        properties:\n          pub|", ["public_key: "]),
         ("AWSTemplateFormatVersion: |", ["2010-09-09"]),
@@ -165,6 +169,14 @@ GROUP = HOT + "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properti
             ["Fn::Replace: ", "Fn::ResourceFacade: "],
         ),
         (CFN + "Resources:\n  v:\n    DeletionPolicy: R|", ["Retain"]),
+        (CFN + "Outputs:\n  o:\n    Value: {Fn::GetA|", ["Fn::GetAtt: ", "Fn::GetAZs: "]),
+        (HOT + "outputs:\n  o:\n    value: {get_re|", ["get_resource: "]),
+        (HOT + "conditions:\n  c:\n    eq|", ["equals: "]),
+        (HOT + "conditions:\n  c: {not: {equals: [{get_|", ["get_param: "]),
+        (HOT + "resources:\n  x:\n    condition: {n|", ["not: "]),
+        (HOT + "resources:\n  x:\n    metadata: {a: {yaq|", ["yaql: "]),
+        (NESTING + "get_attr: [n, |", ["address"]),
+        (NESTING + "get_attr: [p, subn|", ["subnets"]),
         (VOLUMES + "\n      desc|: text", ["description"]),
         (JSON.replace("{}", '{"desc|"}'), ["description"]),
         (JSON.replace("{}", "{desc|}"), ['"description": ']),
@@ -174,6 +186,8 @@ GROUP = HOT + "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properti
     ],
 )
 def test_templates_are_completed(workspace: Workspace, text: str, completions: list[str]) -> None:
+    nested = f"{HOT}resources: {{v: {{type: OS::Heat::Value}}}}\noutputs: {{address: {{value: 1}}}}\n"
+    write_files(workspace.root, {"nested.yaml": nested})
     assert offered(workspace, "web.yaml", text) == completions
 
 
@@ -373,7 +387,10 @@ def test_hover_shows_the_columns_of_the_version(workspace: Workspace) -> None:
     ]
 
 
-@pytest.mark.parametrize("version", [*CFN_VERSIONS.items(), ("heat_template_version", "2013-05-23")])
+HOT_VERSIONS = (("heat_template_version", version) for version in ("2013-05-23", "wallaby"))
+
+
+@pytest.mark.parametrize("version", [*CFN_VERSIONS.items(), *HOT_VERSIONS])
 def test_hover_says_what_each_function_means(workspace: Workspace, version: tuple[str, str]) -> None:
     dialect = dialect_of(dict([version]))
     assert isinstance(dialect, Dialect)
