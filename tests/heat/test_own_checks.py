@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import yaml
 from heat.common import exception
 
 import datalog_gate as dg
 from datalog_gate.base.errors import InputError
 from datalog_gate.files.templates import read_stack
 from datalog_gate.policytest.testfile import Case, read_cases
-from tests.heat.heat_validation import find_refused_resources
+from tests.heat.heat_validation import OWN_CHECKS, find_refused_resources
 from tests.heat.inputs import send
 from tests.heat.test_corpus import find_corpus, find_fixtures
+from tests.pages import DOCS, assert_generated
 
 PACK = Path(__file__).parents[2] / "rules/heat"
 CASES = read_cases(PACK / "test.yaml")
@@ -42,3 +45,20 @@ def test_heats_classes_refuse_in_the_corpus_what_the_pack_denies() -> None:
         wrong += [(str(template), name) for name in denied - by_schema.keys() - by_class.keys()]
         missed += [(str(template), name, reason) for name, reason in by_class.items() if name not in denied]
     assert (wrong, missed) == ([], [])
+
+
+def test_the_page_lists_each_class_with_checks_of_its_own() -> None:
+    reasons = yaml.safe_load((Path(__file__).parent / "own_checks.yaml").read_text("utf-8"))
+    policies: dict[str, list[str]] = defaultdict(list)
+    for policy in dg.load_rules(PACK).policies:
+        for function in policy.texts["doc"].split(", "):
+            policies[function.removeprefix("heat.engine.resources.").removesuffix(".validate")].append(policy.id)
+    classes = {f"{kind.__module__}.{kind.__qualname__}".removeprefix("heat.engine.resources.") for kind in OWN_CHECKS}
+    assert reasons.keys() | policies.keys() == classes
+    rows = [
+        f"| `{name}` | {', '.join(f'`{policy}`' for policy in policies[name])} | {reasons.get(name, '')} |"
+        for name in sorted(classes)
+    ]
+    assert_generated(
+        DOCS / "own-checks.md", "\n\n" + "\n".join(("| class | policies | left out |", "| - | - | - |", *rows)) + "\n"
+    )
