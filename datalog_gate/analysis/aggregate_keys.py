@@ -19,7 +19,7 @@ from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_term
 from datalog_gate.language.walk import variables as written_variables
-from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
+from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 from datalog_gate.schema.relations import ONE_ROW
 
 ADDING = ("sum", "avg")
@@ -180,13 +180,9 @@ def _takes_values(keys: _Keys, traces: Iterable[Iterator[tuple[ir.Match, int, bo
     """Whether the terms are plain values: neither part of a key nor a resource."""
     parts = [(match.relation, at) for trace in traces for match, at, _ in trace if keys.is_base(match.relation)]
     columns = [(keys.relations[relation], keys.relations[relation].columns[at]) for relation, at in parts]
-    if any(column.name in relation.key or _is_id(column) for relation, column in columns):
+    if any(column.name in relation.key or column.kinds & ~Kind.NULL == Kind.RESOURCE for relation, column in columns):
         return False
     return any(relation.key for relation, _ in columns)
-
-
-def _is_id(column: Column) -> bool:
-    return column.kinds & ~Kind.NULL == Kind.RESOURCE
 
 
 def _with_keys(written: WrittenSet, keys: _Keys, known: Collection[ir.Var]) -> str | None:

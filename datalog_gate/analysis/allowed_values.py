@@ -142,7 +142,8 @@ def check_values(
     computed = {rule.relation for rule in others if not takes_given(rule)}
     closed: dict[RelationRef, dict[int, Domain]] = {}
     for name, of_columns in domains.items():
-        if full := {at: domain for at, domain in of_columns.items() if _is_closed(domain)}:
+        of_catalogue = {at: domain for at, domain in of_columns.items() if domain.complete and domain.listed}
+        if full := {at: domain for at, domain in of_catalogue.items() if domain.texts}:
             closed[name] = full
     lists = {name: rules for name, rules in facts.items() if name not in computed}
     judge = _Judge(domains, closed, relations, facts, lists, computed, catalogue)
@@ -198,10 +199,6 @@ def _folded(name: str, domain: Domain | None) -> Domain | None:
         return None
     texts = frozenset(text.lower() if name == "lower" else text.upper() for text in domain.texts)
     return domain._replace(texts=texts)
-
-
-def _is_closed(domain: Domain) -> bool:
-    return domain.complete and domain.listed and bool(domain.texts)
 
 
 def _bounded(domain: Domain) -> Domain | None:

@@ -262,17 +262,16 @@ class Inference:
         shown."""
         (value, default), result = call.inputs, call.outputs[0]
         of_value, of_default = (self._kind(term, kinds) & NOT_NULL for term in (value, default))
-        names = {result}
-        for literal in body:
-            match literal:
-                case ir.Compare("=", ir.Var() as left, ir.Var() as right) if result in (left, right):
-                    names |= {left, right}
+        equations = [literal for literal in body if isinstance(literal, ir.Compare) and literal.equates_variables]
+        names = {result}.union(*(sides for sides in map(ir.operands, equations) if result in sides))
         using = [literal for literal in body if literal is not call and not names.isdisjoint(variables(literal))]
-        using = [literal for literal in using if not names.issuperset(variables(literal)) or not _joins(literal)]
+        using = [literal for literal in using if literal not in equations or not names.issuperset(variables(literal))]
         if any(isinstance(literal, ir.Call) and literal.builtin in KIND_TESTS for literal in using):
             return
         ordered = any(isinstance(literal, ir.Call) or _orders(literal) for literal in using)
-        tested = any(isinstance(literal, ir.Compare) and _has_constant(literal) for literal in using)
+        tested = any(
+            isinstance(literal, ir.Compare) and ir.Const in map(type, ir.operands(literal)) for literal in using
+        )
         if default == ir.Const(None) and tested and not ordered:
             message = "a default of null changes nothing"
             advice = "write a default for which the rule matches, or leave it out"
@@ -423,15 +422,6 @@ def _flows(literal: ir.CheckedLiteral) -> bool:
     if isinstance(literal, ir.Call):
         return literal.builtin in ("??", "+")
     return isinstance(literal, ir.Fold) or (isinstance(literal, ir.Compare) and literal.comparator == "=")
-
-
-def _has_constant(compare: ir.Compare) -> bool:
-    return isinstance(compare.left, ir.Const) or isinstance(compare.right, ir.Const)
-
-
-def _joins(literal: ir.CheckedLiteral) -> bool:
-    """Whether it is an equation of two variables."""
-    return isinstance(literal, ir.Compare) and literal.comparator == "=" and not _has_constant(literal)
 
 
 def _orders(literal: ir.CheckedLiteral) -> bool:

@@ -20,8 +20,8 @@ def find_times(review: Review) -> Iterator[Diagnostic]:
     for literal, body in review.literals:
         match literal:
             case ir.Match("gate:now", (argument,)):
-                texts = [(text.value, at) for text, at in body.stated(argument, literal.span) if _is_text(text)]
-                for text, span in texts[:1]:
+                stated = ((constant.value, at) for constant, at in body.stated(argument, literal.span))
+                for text, span in [(text, at) for text, at in stated if isinstance(text, str)][:1]:
                     message = f"the time is never {text!r}: {WRITTEN}"
                     advice = 'compare it, time >= "2027-03-01", or use days_until'
                     yield warn("unknown-value", message, span, advice)
@@ -36,10 +36,6 @@ def find_times(review: Review) -> Iterator[Diagnostic]:
 def is_time(operand: ir.Operand, body: BodyFacts) -> bool:
     """Whether the operand is the time of the decision."""
     return any(match.relation == "gate:now" for match, _ in body.places(operand))
-
-
-def _is_text(constant: ir.Const) -> bool:
-    return isinstance(constant.value, str)
 
 
 def _compared(other: ir.Operand, body: BodyFacts, compare: ir.Compare) -> Iterator[Diagnostic]:
