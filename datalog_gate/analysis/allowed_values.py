@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
@@ -107,11 +107,10 @@ def check_values(
     types = catalogue.types()
     tables = {*cloud.names(), *(word for name in relations for word in (str(name), str(name).rpartition(":")[2]))}
     others = [rule for rule in rules if rule.body]
-    facts: dict[RelationRef, list[ir.CheckedRule]] = {}
+    facts = ir.group_rules(rule for rule in rules if not rule.body)
     derived = {rule.relation for rule in rules}
     texts: dict[tuple[RelationRef, int], set[str]] = {}
-    for rule in (rule for rule in rules if not rule.body):
-        facts.setdefault(rule.relation, []).append(rule)
+    for rule in chain.from_iterable(facts.values()):
         for at, argument in enumerate(rule.arguments):
             texts.setdefault((rule.relation, at), set()).update(_texts(argument))
     domains: Domains = {}

@@ -64,10 +64,7 @@ class Review:
     @cached_property
     def by_relation(self) -> Mapping[RelationRef, Sequence[ir.CheckedRule]]:
         """All rules, by the relation of the head."""
-        by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
-        for rule in self.rules:
-            by_relation.setdefault(rule.relation, []).append(rule)
-        return by_relation
+        return ir.group_rules(self.rules)
 
     @cached_property
     def annotated(self) -> Set[RelationRef]:
@@ -77,11 +74,7 @@ class Review:
     @cached_property
     def facts(self) -> Mapping[RelationRef, Sequence[ir.CheckedRule]]:
         """The rules without a body, by relation."""
-        facts: dict[RelationRef, list[ir.CheckedRule]] = {}
-        for rule in self.own_rules:
-            if not rule.body:
-                facts.setdefault(rule.relation, []).append(rule)
-        return facts
+        return ir.group_rules(rule for rule in self.own_rules if not rule.body)
 
     @cached_property
     def lists(self) -> Mapping[RelationRef, Sequence[ir.CheckedRule]]:

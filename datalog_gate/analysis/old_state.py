@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import is_
 
-from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Match, Nesting, Var
+from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Match, Nesting, Var, group_rules
 from datalog_gate.analysis.strata import fixpoint, matches
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.records import replace
@@ -51,9 +51,7 @@ def with_old_state(
     the copies add, and diagnostics. `stack_inputs` are the inputs, besides those of the catalogue, that stacks fill. A
     relation that depends on the change itself has no old version."""
     own = [rule for rule in rules if not is_old(rule.relation)]
-    by_head: dict[RelationRef, list[CheckedRule]] = {}
-    for rule in own:
-        by_head.setdefault(rule.relation, []).append(rule)
+    by_head = group_rules(own)
     read = {
         name: set[RelationRef]().union(*(rule.mentioned for rule in its_rules)) for name, its_rules in by_head.items()
     }

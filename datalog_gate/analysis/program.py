@@ -5,7 +5,7 @@ All names are resolved. The literals of a body are in an order that binds each v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -215,6 +215,14 @@ class ProgramCache(Generic[T]):
             if value is not program:
                 values[key] = value
         return value
+
+
+def group_rules(rules: Iterable[CheckedRule]) -> dict[RelationRef, list[CheckedRule]]:
+    """The rules by the relation of their head."""
+    groups: dict[RelationRef, list[CheckedRule]] = {}
+    for rule in rules:
+        groups.setdefault(rule.relation, []).append(rule)
+    return groups
 
 
 def operands(literal: CheckedLiteral) -> tuple[Pattern, ...]:

@@ -73,13 +73,7 @@ def reads(body: Sequence[ir.CheckedLiteral], through: str = "") -> Iterator[tupl
 
 def matches(body: Sequence[ir.CheckedLiteral]) -> list[ir.Match]:
     """The matches of a body and of its inner bodies."""
-    found: list[ir.Match] = []
-    for literal in body:
-        if isinstance(literal, ir.Match):
-            found.append(literal)
-        elif isinstance(literal, ir.Nesting):
-            found += matches(literal.body)
-    return found
+    return [match for _, match in reads(body)]
 
 
 def settle(rules: Sequence[ir.CheckedRule], step: Callable[[ir.CheckedRule], bool]) -> None:

@@ -55,7 +55,7 @@ class _MissReview:
         self._rows = reader.evaluation.facts.rows
         flagged = judgement.decision.flagged
         self._clean = [policy for policy in judgement.policies if policy.id not in flagged]
-        self._by_relation = _BY_RELATION.get(self._program, None, lambda: _by_relation(self._program))
+        self._by_relation = _BY_RELATION.get(self._program, None, lambda: ir.group_rules(self._program.rules))
         self._questions = _ASKED.get(self._program, None, dict)
         self._other_names = _OTHER_NAMES.get(self._program, None, dict)
         self._matches = _MATCHES.get(self._program, None, lambda: _matches_of_rules(self._program))
@@ -203,13 +203,6 @@ class _MissReview:
 
 
 _Question = tuple[Sequence[Asked], Sequence[tuple[int, ir.Call]]]
-
-
-def _by_relation(program: ir.CheckedProgram) -> dict[RelationRef, list[ir.CheckedRule]]:
-    rules: dict[RelationRef, list[ir.CheckedRule]] = {}
-    for rule in program.rules:
-        rules.setdefault(rule.relation, []).append(rule)
-    return rules
 
 
 def _matches_of_rules(program: ir.CheckedProgram) -> dict[int, tuple[ir.Match, ...]]:
