@@ -41,7 +41,8 @@ def test_heats_classes_refuse_in_the_corpus_what_the_pack_denies() -> None:
             by_schema, by_class = find_refused_resources(body, request.files, request.environment)
         except (InputError, exception.HeatException):  # one of the two can't read it
             continue
-        denied = {str(violation.resource).split("/")[1] for violation in rules.decide(stack).violations}
+        violations = rules.decide(stack).violations
+        denied = {violation.resource.path.split("/")[1] for violation in violations if violation.resource}
         wrong += [(str(template), name) for name in denied - by_schema.keys() - by_class.keys()]
         missed += [(str(template), name, reason) for name, reason in by_class.items() if name not in denied]
     assert (wrong, missed) == ([], [])
