@@ -56,6 +56,25 @@ def test_what_may_be_of_another_kind_needs_a_guard(body: str, expected: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("condition", "default"),
+    [
+        ("n > 100", "65535"),
+        ("100 < n", "65535"),
+        ("n <= 100", "0"),
+        ("100 >= n", "0"),
+        ("0 > n", "-1"),
+        ("n >= 65535", "65535"),
+    ],
+)
+def test_the_advised_default_lets_the_rule_match(condition: str, default: str) -> None:
+    with pytest.raises(RulesError) as raised:
+        load([RuleFile("m", "m.dl", f"{POLICY}os:cinder:volume(_id=x, size=n), {condition}.\n")])
+    assert [str(item.suggestion) for item in raised.value.diagnostics] == [
+        f"give a default for which the rule matches, `n ?? {default}`; with `n != null` a missing value passes"
+    ]
+
+
+@pytest.mark.parametrize(
     "body",
     [
         f'{FLAVOR}, is_string(f), starts_with(f, "m1")',

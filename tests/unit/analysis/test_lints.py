@@ -29,6 +29,15 @@ LINTS: dict[str, tuple[str, list[str]]] = {
     "two values at once": (
         POLICY + 'p(x) :- heat:stack(id=x, name=n), n = "a", n = "b".',
         ["2:1 never-fires: this rule never holds: n can't be both = \"a\" and = \"b\""]),
+    "two values at once, with the constants on the left": (
+        POLICY + "p(x) :- heat:stack(id=x, depth=d), 3 < d, 2 >= d.",
+        ["2:1 never-fires: this rule never holds: d can't be both > 3 and <= 2"]),
+    "a default that the largest port on the left excludes": (
+        POLICY + "p(x) :- os:neutron:security_group_rule(_id=x, port_range_min=a), 22 >= a ?? 65535.",
+        ["2:1 one-form: a reads os:neutron:security_group_rule, but a template can also say the same with "
+         "os:neutron:security_group.rules",
+         "2:66 narrow-range: a range without port_range_min has no bound, but with this default, 65535 <= 22 is "
+         "false"]),
     "one of two alternatives": (
         POLICY + 'p(x) :- heat:stack(id=x, name=n), n = "a", (n = "b" or n = "a").', []),
     "constants": (
