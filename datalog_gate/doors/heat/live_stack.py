@@ -193,14 +193,12 @@ class LiveStack:
 
     def _children(self, owner: Any, template_id: int | None, path: str, without: str = "") -> dict[str, HeldStack]:
         """The nested stacks, at any depth, that belong to the template with that id, by path."""
-        for resource in Row.get_all_by_stack(self._context, owner.id).values():
+        begun: list[Row] = []
+        for resource in Row.get_all_active_by_stack(self._context, owner.id).values():
             if resource.physical_resource_id:
                 self._built[resource.physical_resource_id] = f"{path}/{resource.name}"
-        begun = [
-            resource
-            for resource in Row.get_all_active_by_stack(self._context, owner.id).values()
-            if resource.status == "IN_PROGRESS" and not resource.physical_resource_id
-        ]
+            elif resource.status == "IN_PROGRESS":
+                begun.append(resource)
         held: dict[str, HeldStack] = {}
         for row in StackRow.get_all_by_owner_id(self._context, owner.id):
             name = row.parent_resource_name
