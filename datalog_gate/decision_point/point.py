@@ -43,6 +43,7 @@ from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings, list_ch
 from datalog_gate.engine.budget import Budget
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
+from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.consultation import Ending, consult, finish
 from datalog_gate.services.journal_claim import JournalError
@@ -166,6 +167,21 @@ class DecisionPoint:
         if answer.allowed and self.broker and not operation.dry_run and operation.asks_services:
             answer, why = self._lift(operation, mode, self._consult(self.broker, operation, answer, trace), why)
         return self._note(operation, answer, trace, why)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The catalogue of the rules in force."""
+        return self._reloader.current().ruleset.rules.catalogue
+
+    def allows(self, operation: Operation) -> bool:
+        """Whether the policies allow what an operation leads to, and it can be read. It is neither counted nor logged.
+        Errors: EngineError."""
+        caller = build_caller(operation.credentials or {})
+        try:
+            trace = self._decide(operation, "enforce", self._reloader.current(), caller)
+        except InputError:
+            return False
+        return Answer.of(trace.decision).allowed
 
     def decide(self, operation: Operation, caller: Mapping[str, object] | None, explain: bool = False) -> DecisionTrace:
         """Judge an operation by the policies in force, without side effects. Nothing is reserved, no plugin is asked,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.secrecy import HEAT_MASK
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.leftover import add_leftovers, describe_leftover, mark_leftover
 from datalog_gate.stack.model import Data, Resource, Stack
-from datalog_gate.stack.update import outcomes
 from datalog_gate.template.document import Documents
 from datalog_gate.template.held import HeldStacks
 
@@ -23,28 +22,25 @@ SECTIONS = ("parameters", "parameter_defaults")
 class Leftovers:
     """Resources that failed updates left in a stack."""
 
-    path: str
-    """The path of the stack, ``web`` or ``web/db``."""
-    resources: Mapping[str, str]
-    """By the name under which they are judged: the name in the `definition`, or without one the type."""
+    resources: Mapping[str, Mapping[str, str]]
+    """By the path of their stack, ``web/db``, and the name under which each is judged: the path in the `definition`, or
+    without one the type."""
     definition: StackDefinition | None = None
-    """The definition of the whole tree when they were built."""
-    if_replaced: bool = False
-    """Whether those are left out that the judged definition has too, and that the update does not replace."""
+    """The definition of the whole tree when they were built. What is in its held stacks is left over only by itself."""
 
-    def read(self, new: Stack, catalogue: Catalogue) -> list[Resource]:
-        """The resources that are left over beside the judged root stack. Errors: InputError."""
-        if self.definition is None:
-            return [describe_leftover(self.path, key, kind, catalogue) for key, kind in self.resources.items()]
-        [tree] = self.trees(new.id, catalogue)
-        built = next((stack.apart for stack in tree.walk() if stack.id == self.path), tree.apart)
-        changes = outcomes([tree], [new], catalogue) if self.if_replaced else ()
-        replaced = {outcome.of.id for outcome in changes if "replace" in outcome.changes}
-        return [
-            mark_leftover(resource, self.path, key)
-            for key, name in self.resources.items()
-            if (resource := built.resource(name)) and (resource.id in replaced or not self.if_replaced)
-        ]
+    def read(self, name: str, catalogue: Catalogue) -> Iterator[tuple[str, Resource]]:
+        """The resources that are left over beside the root stack with that name, each with the path of its stack.
+        Errors: InputError."""
+        stacks = {stack.id: stack for tree in self.trees(name, catalogue) for stack in tree.walk()}
+        for stack, key, built in ((path, *names) for path, part in self.resources.items() for names in part.items()):
+            if self.definition is None:
+                yield stack, describe_leftover(stack, key, built, catalogue)
+                continue
+            holder, _, own = built.rpartition("/")
+            if holder in stacks and (resource := stacks[holder].apart.resource(own)):
+                if resource.nested and resource.nested.id in self.definition.held.stacks:
+                    resource = replace(resource, nested=replace(resource.nested, resources=()))
+                yield stack, mark_leftover(resource, stack, key)
 
     def trees(self, name: str, catalogue: Catalogue) -> list[Stack]:
         """The root stack as the resources were built; none without a definition. Errors: InputError."""
@@ -69,6 +65,8 @@ class StackDefinition:
     """Nested stacks in the host."""
     leftovers: tuple[Leftovers, ...] = ()
     """What failed updates left in the host."""
+    only_leftovers: bool = False
+    """Whether the stack has no resources but these."""
     documents: Documents = field(default_factory=Documents, compare=False, repr=False)
     """What was parsed already."""
 
@@ -89,8 +87,11 @@ class StackDefinition:
         )
         found: dict[str, list[Resource]] = {}
         for leftovers in self.leftovers:
-            found.setdefault(leftovers.path, []).extend(leftovers.read(stack, catalogue))
-        return add_leftovers(stack, found) if found else stack
+            for path, resource in leftovers.read(name, catalogue):
+                found.setdefault(path, []).append(resource)
+        if self.only_leftovers:
+            stack = replace(stack, resources=())
+        return add_leftovers(stack, found) if found or self.only_leftovers else stack
 
     def to_json(self) -> dict[str, Any]:
         """The definition as JSON data."""
@@ -103,6 +104,7 @@ class StackDefinition:
             "masked": [list(entry) for entry in self.masked],
             **({"held": self.held.to_json()} if self.held != HeldStacks() else {}),
             **({"leftovers": [_leftovers_to_json(entry) for entry in self.leftovers]} if self.leftovers else {}),
+            **({"only_leftovers": True} if self.only_leftovers else {}),
         }
 
     @classmethod
@@ -116,22 +118,19 @@ class StackDefinition:
             tuple((section, name) for section, name in data["masked"]),
             HeldStacks.from_json(data["held"]) if "held" in data else HeldStacks(),
             tuple(_leftovers_from_json(entry) for entry in data.get("leftovers", ())),
+            data.get("only_leftovers", False),
         )
 
 
 def _leftovers_to_json(leftovers: Leftovers) -> dict[str, Any]:
     definition = leftovers.definition.to_json() if leftovers.definition else None
-    return {
-        "path": leftovers.path,
-        "resources": dict(leftovers.resources),
-        "definition": definition,
-        "if_replaced": leftovers.if_replaced,
-    }
+    resources = {path: dict(names) for path, names in leftovers.resources.items()}
+    return {"resources": resources, "definition": definition}
 
 
 def _leftovers_from_json(data: Mapping[str, Any]) -> Leftovers:
     definition = StackDefinition.from_json(data["definition"]) if data["definition"] else None
-    return Leftovers(data["path"], data["resources"], definition, data["if_replaced"])
+    return Leftovers(data["resources"], definition)
 
 
 def remove_masked(environment: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -46,7 +46,7 @@ def read_heat_stack(
     gone: list[tuple[str, str, str]] = []
     if not status.startswith(("CREATE_", "ADOPT_")) and status not in CLEAN:
         gone = [*_find_beyond(listed, paths, templates), *_find_replaced(get, path, listed, paths)]
-    leftovers = tuple(Leftovers(stack, {name: kind}) for stack, name, kind in gone)
+    leftovers = tuple(Leftovers({stack: {name: kind}}) for stack, name, kind in gone)
     return StackDefinition(template, environment, files=files, masked=masked, held=held, leftovers=leftovers), live
 
 

@@ -41,10 +41,10 @@ def describe_leftover(stack: str, name: str, type_name: str, catalogue: Catalogu
 def add_leftovers(stack: Stack, leftovers: Mapping[str, Sequence[Resource]]) -> Stack:
     """The stack with leftover resources, given by the path of the stack that they are in."""
     own = stack.apart
+    added = {resource.name: resource for resource in leftovers.get(stack.id, ()) if own.resource(resource.name) is None}
     others = {
         name: replace(resource, nested=add_leftovers(resource.nested, leftovers)) if resource.nested else resource
-        for name, resource in own.others.items()
+        for name, resource in {**own.others, **added}.items()
     }
-    added = {resource.name: resource for resource in leftovers.get(stack.id, ()) if own.resource(resource.name) is None}
-    resources = Resources({**others, **added}, (*own.named, *added), own.types, own.ids, own.defined)
+    resources = Resources(others, (*own.named, *added), own.types, own.ids, own.defined)
     return replace(stack, resources=resources, source=None)  # reading it again would not find them

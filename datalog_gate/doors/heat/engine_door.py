@@ -47,7 +47,7 @@ def find_refusal(stack: Any, template: Any, action: str) -> str | None:
         if operation is None:
             return None
         point = shared_point()
-        answer = point.judge(operation) if action == "ROLLBACK" else judge(point, operation, stack, template)
+        answer = point.judge(operation) if action == "ROLLBACK" else judge(point, operation, stack)
     except Exception as error:  # whatever fails here, nothing may be built without a judgement
         LOG.exception("no decision on %s of %s", action, stack.name)
         count_failure("engine", action.lower())

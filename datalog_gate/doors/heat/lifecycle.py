@@ -114,7 +114,7 @@ class LifecyclePlugin:
         from datalog_gate.decision_point.point import shared_point  # what is not judged needs no point
 
         point = shared_point()
-        answer = point.judge(operation) if action == "ROLLBACK" else judge(point, operation, stack, new.t)
+        answer = point.judge(operation) if action == "ROLLBACK" else judge(point, operation, stack)
         if not answer.allowed:
             prefix = "On delete or abandon: " if action == "DELETE" else ""
             raise VetoError(f"{prefix}{answer.reason or 'The policies deny this.'}")

@@ -65,13 +65,13 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
 
 def _was_complete(context: Any, stack_id: str) -> bool:
     """Whether a stack was complete before the update that Heat is rolling back, according to its events."""
-    events = _read_events(context, stack_id)
+    events = read_events(context, stack_id)
     started = [at for at, event in enumerate(events) if event.resource_action != "ROLLBACK" and _is_start(event)]
     before = events[: started[-1]] if started else []
     return bool(before) and before[-1].resource_status == "COMPLETE"
 
 
-def _read_events(context: Any, stack_id: str) -> list[Any]:
+def read_events(context: Any, stack_id: str) -> list[Any]:
     """The events of actions that build, the oldest first. Heat may have purged some.
 
     Only their reasons tell the events of the stack from those of resources to which a user gave its id or name
@@ -161,7 +161,7 @@ class LiveStack:
             or (self.stack.action in BUILDING and self.stack.status == "COMPLETE")
         ):
             return True
-        for event in reversed(_read_events(self._context, self.stack.id)):
+        for event in reversed(read_events(self._context, self.stack.id)):
             if event.resource_status == "COMPLETE" or (_is_start(event) and event.resource_action not in CHANGING):
                 return True
             if _is_start(event):
@@ -241,7 +241,7 @@ def _is_up_to_date(row: Any, owner: Any) -> bool:
         return True
     began, owner_began = (stack.updated_at or stack.created_at for stack in (row, owner))
     if owner.action == "ROLLBACK":  # Heat keeps the time of the update
-        starts = filter(_is_start, _read_events(owner._context, owner.id))
+        starts = filter(_is_start, read_events(owner._context, owner.id))
         owner_began = max((event.created_at for event in starts), default=owner_began)
     return bool(began >= owner_began)
 

@@ -42,21 +42,21 @@ def describe(finding: Any) -> str:
 
 def test_leftovers_are_resources_with_what_they_were_built_with() -> None:
     built = StackDefinition(body(64))
-    left = Leftovers("web", {"s*4": "s"}, built)
+    left = Leftovers({"web": {"s*4": "web/s"}}, built)
     assert judge(StackDefinition(body(), leftovers=(left,))) == (
         ["web/s*4: OS::Heat::RandomString of 64", "web/s*4: 64 characters"],
         [],
     )
 
 
-def test_what_an_update_replaces_is_left_over_and_what_it_keeps_is_not() -> None:
-    left = Leftovers("web", {"s*4": "s"}, StackDefinition(body(64)), if_replaced=True)
-    assert judge(StackDefinition(body(64), leftovers=(left,))) == (["web/s: 64 characters"], [])
-    assert judge(StackDefinition(body(), leftovers=(left,)))[0][1:] == ["web/s*4: 64 characters"]
+def test_without_what_is_not_left_over_a_stack_has_nothing_else() -> None:
+    left = Leftovers({"web": {"s*4": "web/s"}}, StackDefinition(body(64)))
+    only = StackDefinition(body(33), leftovers=(left,), only_leftovers=True)
+    assert judge(only) == (["web/s*4: OS::Heat::RandomString of 64", "web/s*4: 64 characters"], [])
 
 
 def test_a_leftover_of_which_only_the_type_is_known_has_unknown_properties() -> None:
-    left = Leftovers("web", {"old": "OS::Heat::RandomString", "other": "My::Type"})
+    left = Leftovers({"web": {"old": "OS::Heat::RandomString", "other": "My::Type"}})
     assert judge(StackDefinition(body(), leftovers=(left,))) == (
         ["web/old: OS::Heat::RandomString of ?"],
         ["web/old: ? characters"],
@@ -73,10 +73,10 @@ def test_what_is_within_a_leftover_is_left_over_too_and_its_place_is_that_of_its
         "out.yaml": json.dumps(root(inner="in.yaml")),
         "ok.yaml": json.dumps(body()),
     }
-    within = Leftovers("web", {"gone": "gone"}, StackDefinition(root(gone="out.yaml"), files=files))
+    within = Leftovers({"web": {"gone": "web/gone"}}, StackDefinition(root(gone="out.yaml"), files=files))
     assert judge(StackDefinition(root(), leftovers=(within,)))[0][-1] == "web/gone/inner/s: 64 characters"
     older = HeldStacks({"web/t": HeldStack("web-t", body(64), {})})
-    below = Leftovers("web/t", {"s*7": "s"}, StackDefinition(root(t="ok.yaml"), files=files, held=older))
+    below = Leftovers({"web/t": {"s*7": "web/t/s"}}, StackDefinition(root(t="ok.yaml"), files=files, held=older))
     assert judge(StackDefinition(root(t="ok.yaml"), files=files, leftovers=(below,)))[0][-1] == (
         "web/t/s*7: 64 characters"
     )
@@ -85,7 +85,7 @@ def test_what_is_within_a_leftover_is_left_over_too_and_its_place_is_that_of_its
 def test_hidden_values_of_a_leftover_stay_hidden() -> None:
     parameters = {"n": {"type": "number", "hidden": True}}
     built = StackDefinition(body({"get_param": "n"}, parameters=parameters), parameters={"n": 6464})
-    left = Leftovers("web", {"s*4": "s"}, built)
+    left = Leftovers({"web": {"s*4": "web/s"}}, built)
     definition = StackDefinition(body(), leftovers=(left,))
     assert judge(definition)[0] == ["web/s*4: OS::Heat::RandomString of ***", "web/s*4: *** characters"]
     logged, names = redact_definition(definition.to_json(), left.trees("web", SHIPPED))
@@ -93,7 +93,7 @@ def test_hidden_values_of_a_leftover_stay_hidden() -> None:
 
 
 def test_what_was_left_over_before_is_tolerated() -> None:
-    left = Leftovers("web", {"s*4": "s"}, StackDefinition(body(64)))
+    left = Leftovers({"web": {"s*4": "web/s"}}, StackDefinition(body(64)))
     before = StackDefinition(body(9), leftovers=(left,)).stack("web", SHIPPED)
     decision = dg.Rules(load([RuleFile("m", "m.dl", RULES)])).decide(
         StackDefinition(body(10), leftovers=(left,)).stack("web", SHIPPED), "update", against=before
