@@ -175,15 +175,11 @@ def _entry(description: RelationDescription) -> str:
     """A section with the columns, a row and a rule."""
     relation = description.relation
     old = f" `old:{relation.name}` has the older state." if description.has_old else ""
-    columns = [
-        (_key(column.name, relation), describe_kinds(column), column.meaning.replace("|", r"\|"))
-        for column in relation.columns
-    ]
-    grid = "".join(
-        "| " + " | ".join(line) + " |\n" for line in [("column", "kind", "meaning"), ("-", "-", "-"), *columns]
+    lines = "".join(
+        f"- {_key(column.name, relation)} ({describe_kinds(column)}): {column.meaning}\n" for column in relation.columns
     )
-    example = f"    {row_text(description)}\n    {description.rule}\n"
-    return f"\n### {relation.name}\n\n{relation.meaning}\nFilled by {description.filled_by}.{old}\n\n{grid}\n{example}"
+    example = f"```text\n{row_text(description)}\n{description.rule}\n```\n"  # an indented one would belong to the list
+    return f"\n### {relation.name}\n\n{relation.meaning}\nFilled by {description.filled_by}.{old}\n\n{lines}\n{example}"
 
 
 def _brief_sections(described: Iterable[RelationDescription], segments: int) -> Iterable[str]:
