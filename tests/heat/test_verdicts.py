@@ -17,19 +17,21 @@ TEMPLATE = """\
 heat_template_version: 2018-08-31
 resources:
   net: {type: OS::Neutron::Net}
-  good: {type: OS::Nova::Server, properties: {flavor: m1.small, security_groups: [g]}}
-  bad: {type: OS::Nova::Server, properties: {flavor: huge, security_groups: [g]}}
-  open: {type: OS::Nova::Server, properties: {flavor: {get_attr: [net, name]}, security_groups: [g]}}
+  good: {type: OS::Nova::Server, properties: {flavor: m1.small, image: i, security_groups: [g]}}
+  bad: {type: OS::Nova::Server, properties: {flavor: huge, image: i, security_groups: [g]}}
+  open: {type: OS::Nova::Server, properties: {flavor: {get_attr: [net, name]}, image: i, security_groups: [g]}}
   ip: {type: OS::Neutron::FloatingIPAssociation, properties: {floatingip_id: {get_resource: made}}}
   made: {type: OS::Neutron::FloatingIP, properties: {floating_network: public}}
   group:
     type: OS::Heat::ResourceGroup
-    properties: {count: 1, resource_def: {type: OS::Nova::Server, properties: {flavor: m1.small, security_groups: [g]}}}
+    properties:
+      count: 1
+      resource_def: {type: OS::Nova::Server, properties: {flavor: m1.small, image: i, security_groups: [g]}}
   wide:
     type: OS::Heat::ResourceGroup
     properties:
       count: {get_attr: [net, mtu]}
-      resource_def: {type: OS::Nova::Server, properties: {flavor: m1.small, security_groups: [g]}}
+      resource_def: {type: OS::Nova::Server, properties: {flavor: m1.small, image: i, security_groups: [g]}}
 """
 STATED = [shape for shape in SHAPES if shape != "none"]
 

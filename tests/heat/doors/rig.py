@@ -327,7 +327,7 @@ def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
         try:
             ready.recv()
         except EOFError:
-            pytest.fail((folder / "stderr").read_text()[-4000:])
+            raise AssertionError((folder / "stderr").read_text()[-4000:]) from None
         assert server.pid is not None
         yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder, server.pid)
     finally:

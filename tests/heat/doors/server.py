@@ -65,7 +65,8 @@ def serve(folder: Path, ports: Sequence[int], environment: Mapping[str, str], re
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    sys.path[:0] = [str(Path(__file__).parents[3]), str(folder)]
+    others = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [str(Path(__file__).parents[3]), str(folder), *filter(None, others)]
     with (folder / "stderr").open("wb") as stderr:
         os.dup2(stderr.fileno(), 2)
     try:
