@@ -17,7 +17,7 @@ def test_ctrl_c_ends_a_query_and_not_the_prompt(tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "HOME": str(tmp_path),
-        "EDITOR": "sh -c 'kill -INT $PPID'",
+        "EDITOR": "sh -c 'kill -INT $PPID; sleep 1'",  # the signal comes while the prompt waits
         "PROMPT_TOOLKIT_NO_CPR": "1",
     }
     command = [*COMMAND[:-1], "repl", "--rules", "m.dl"]
@@ -32,4 +32,4 @@ def test_ctrl_c_ends_a_query_and_not_the_prompt(tmp_path: Path) -> None:
     with suppress(OSError):  # the terminal ends with the process
         while part := os.read(terminal, 4096):
             shown += part.decode()
-    assert (process.wait(timeout=30), "interrupted" in shown, "1 row" in shown) == (0, True, True)
+    assert (process.wait(timeout=30), "interrupted" in shown, "1 row" in shown) == (0, True, True), shown
