@@ -16,7 +16,7 @@ from tests.stores.database_servers import DatabaseServer
 from tests.unit.scan.test_rejudge import (  # noqa: F401
     ENTRIES,
     fill,
-    test_packs_find_the_same_in_stored_facts_as_in_stacks,
+    test_a_pack_finds_the_same_in_stored_facts_as_in_stacks,
     test_rules_find_the_same_in_stored_facts_as_in_stacks,
     test_the_stored_facts_answer_where_they_are_those_of_this_version,
 )
