@@ -108,11 +108,11 @@ def test_a_failure_has_failed_but_with_servers(
 
 
 def test_three_tests_may_pass_alone(checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    tox({"heat": [FAILED.format("f"), FAILED.format("g")], "stores": [FAILED.format("h"), FAILED.format("i")]})
-    code, lines = last_lines(checks, capsys, "heat", "stores")
+    tox({"heat": [FAILED.format("f"), FAILED.format("g")], "server": [FAILED.format("h"), FAILED.format("i")]})
+    code, lines = last_lines(checks, capsys, "heat", "server")
     assert (code, lines[:4], lines[-1]) == (
         1,
-        ["heat 2 0 0 2 FAILED", "stores 2 0 0 2 FAILED",
+        ["heat 2 0 0 2 FAILED", "server 2 0 0 2 FAILED",
          "heat: tests/a.py::f passes alone, like 3 more tests; 3 may",
          "heat: tests/a.py::g passes alone, like 3 more tests; 3 may"],
         "4 passed, 2 error",
