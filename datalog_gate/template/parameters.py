@@ -57,6 +57,14 @@ _CONSTRAINTS = {
 }
 """The types that each constraint may apply to. If a map has several, Heat takes the first in this order."""
 _BOUNDS = {"modulo": ("step", "offset"), "range": ("min", "max"), "length": ("min", "max")}
+_LIMITS = {
+    "modulo": "whole numbers `step` and `offset`, which is less",
+    "range": "numbers `min`, `max` or both",
+    "length": "whole numbers `min`, `max` or both",
+    "allowed_values": "a list",
+    "allowed_pattern": "a regular expression",
+}
+"""What each constraint takes that not every value can be."""
 
 Report = Callable[[str, str, str, str | None, Span | None], None]
 """Reports a problem: code, message, name of the parameter, suggestion, and the place if it is not the definition."""
@@ -403,7 +411,7 @@ def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) ->
         try:
             yield name, _limit(name, entry[name], kind)
         except (ValueError, TypeError, ArithmeticError, AttributeError, re.error):
-            raise _RefusedError(f"the constraint `{name}` has the wrong form") from None
+            raise _RefusedError(f"the constraint `{name}` takes {_LIMITS[name]}") from None
 
 
 class _Allowed(NamedTuple):

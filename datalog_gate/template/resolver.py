@@ -206,7 +206,10 @@ class Scope:
         value = self.resolve(self.conditions[name], path, self.dialect.conditional)
         if isinstance(value, bool | Unknown):
             return value
-        self._wrong("bad-template", f"the condition `{name}` must be a boolean or one of the functions", path)
+        known = sorted(self.dialect.conditional)
+        word = next(iter(value), None) if isinstance(value, dict) else value
+        message = f"the condition `{name}` must be true, false, or one of {', '.join(known)}"
+        self._wrong("bad-template", message, path, known, word)
         return False
 
     def exists(self, name: str) -> bool | Unknown:

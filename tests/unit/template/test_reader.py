@@ -189,6 +189,7 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("resources: {a: {type: A}, b: {type: A, depends_on: [a, {get_resource: a}]}}\n", ("bad-template", 2, "`depends_on` takes a name or a list of names, not a function", None)),
         ("resources: {a: {type: A, properties: {x: {get_resource: b}}}, b: {type: A, properties: {x: {get_resource: a}}}}\n", ("bad-reference", 2, "resources depend on each other: a -> b -> a", None)),
         ("resources: {a: {type: A, depends_on: b}, b: {type: A, depends_on: [a]}}\n", ("bad-reference", 2, "resources depend on each other: a -> b -> a", None)),
+        ("conditions: {a: {equal: [1, 2]}}\n", ("bad-template", 2, "the condition `a` must be true, false, or one of and, contains, equals, get_param, not, or, yaql", "did you mean `equals`?")),
         ("conditions: {a: {not: b}, b: {not: a}}\n", ("bad-reference", 2, "the condition `a` depends on itself", None)),
         ("conditions: {never: false}\nresources: {a: {type: A, condition: never}, b: {type: A, properties: {x: {get_resource: a}}}}\n", ("bad-reference", 3, "the condition of the resource `a` is false", None)),
         ("conditions: {never: false}\nresources: {a: {type: A, condition: never}}\noutputs: {o: {value: {get_attr: [a, x]}}}\n", ("bad-reference", 4, "the condition of the resource `a` is false", None)),
