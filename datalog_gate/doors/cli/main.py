@@ -106,14 +106,15 @@ def _leave_out_unwritten() -> None:
 
 def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespace | None) -> int:
     """Print diagnostics: to stdout and the outputs in formats for programs, else to stderr with excerpts."""
-    from datalog_gate.doors.cli.reports import ReportEntry, format_report
+    from datalog_gate.doors.cli.reports.entries import ReportEntry
+    from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PROGRAMS, format_report
 
     if options is None:
         print(error, file=sys.stderr)
         return INPUT
 
     entry = ReportEntry("rules" if isinstance(error, RulesError) else "input", error)
-    if options.format in ("json", "junit", "sarif", "github", "html"):
+    if options.format in {**FOR_PROGRAMS, **DOCUMENTS}:
         print(format_report(options.format, [entry]), end="", flush=True)
     else:
         to_stdout = options.command == "lint" and isinstance(error, RulesError)

@@ -11,7 +11,7 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
-from datalog_gate.doors.cli.reports import ReportEntry
+from datalog_gate.doors.cli.reports.entries import ReportEntry
 from datalog_gate.files import tolerated_findings
 from datalog_gate.files.baseline import Baseline, Templates, read_baseline
 from datalog_gate.files.ignores import Ignore, find_idle, leave_out_ignored

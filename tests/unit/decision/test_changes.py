@@ -12,7 +12,7 @@ import pytest
 import datalog_gate as dg
 from datalog_gate.base.values import ResourceId
 from datalog_gate.doors.cli.main import main
-from datalog_gate.doors.cli.reports import format_comparison_notes
+from datalog_gate.doors.cli.reports.text import format_comparison_notes
 from datalog_gate.schema.declaration import RelationRef, old_version
 from datalog_gate.stack.model import Live
 from tests.sampling import ALL

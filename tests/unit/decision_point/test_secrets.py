@@ -22,7 +22,8 @@ from datalog_gate.decision_point.grant_requests import build_operation_request
 from datalog_gate.decision_point.log import DecisionTrace, build_record
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
-from datalog_gate.doors.cli.reports import ReportEntry, format_report
+from datalog_gate.doors.cli.reports.entries import ReportEntry
+from datalog_gate.doors.cli.reports.formats import format_report
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text

@@ -15,7 +15,7 @@ from datalog_gate.decision import judgement
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.doors.cli.main import main
-from datalog_gate.doors.cli.reports import format_decision
+from datalog_gate.doors.cli.reports.text import format_decision
 from datalog_gate.engine.budget import UNLIMITED
 from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.explanation import format_lines

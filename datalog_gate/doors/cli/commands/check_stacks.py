@@ -20,15 +20,10 @@ from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.colours import choose_paint
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
 from datalog_gate.doors.cli.processes import map_in_processes
-from datalog_gate.doors.cli.reports import (
-    FOR_PEOPLE,
-    SEVERITIES,
-    WHOLE_DOCUMENTS,
-    ReportEntry,
-    compute_severity,
+from datalog_gate.doors.cli.reports.entries import SEVERITIES, ReportEntry, compute_severity
+from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PEOPLE, format_entry, format_report
+from datalog_gate.doors.cli.reports.text import (
     format_comparison_notes,
-    format_entry,
-    format_report,
     format_total,
     format_waiver_notes,
 )
@@ -98,7 +93,7 @@ def check(options: argparse.Namespace) -> int:
     answers = _show_progress(_judge_groups(judge, groups, jobs, rules.sources), len(groups), options)
     entries = _print_entries(answers, len(groups) > 1, options)
     failing_tests = failing or SEVERITIES[:1]
-    if options.format in WHOLE_DOCUMENTS:
+    if options.format in DOCUMENTS:
         print(format_report(options.format, entries, rules.policies, failing_tests), end="")
     decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
     for warning in find_idle_ignores(entries, rules, options):
@@ -158,7 +153,7 @@ def _print_entries(answers: Iterable[ReportEntry], several: bool, options: argpa
                 if problem not in warned:
                     warned.add(problem)
                     print(render(problem, entry.answer.sources), file=sys.stderr)
-        if options.format not in WHOLE_DOCUMENTS:
+        if options.format not in DOCUMENTS:
             _print_entry(entry, options.format, several, options.quiet)
     if options.format in FOR_PEOPLE and several and not options.quiet:
         print(format_total(entries))
@@ -190,7 +185,7 @@ def _judge_groups(
 
 def _show_progress(entries: Iterator[ReportEntry], total: int, options: argparse.Namespace) -> Iterator[ReportEntry]:
     """Yield the entries, with a progress bar on a terminal unless entries are printed there. Needs tqdm."""
-    shown = options.format not in WHOLE_DOCUMENTS and sys.stdout.isatty()
+    shown = options.format not in DOCUMENTS and sys.stdout.isatty()
     if total == 1 or shown or not sys.stderr.isatty() or not find_spec("tqdm"):
         yield from entries
         return

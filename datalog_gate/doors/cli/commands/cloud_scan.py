@@ -33,8 +33,8 @@ from datalog_gate.doors.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from datalog_gate.doors.cli.reports import ReportedFinding
-    from datalog_gate.doors.cli.reports import State as ReportState
+    from datalog_gate.doors.cli.reports.entries import ReportedFinding
+    from datalog_gate.doors.cli.reports.entries import State as ReportState
     from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.scan.feed import Feed, Item
     from datalog_gate.scan.scan_run import RunReport
@@ -221,10 +221,10 @@ def _findings(options: argparse.Namespace) -> int:
             table.writerows({name: _cell(getattr(finding, name)) for name in COLUMNS} for finding in findings)
             print(text.getvalue(), end="")
         case "sarif":
-            from datalog_gate.doors.cli.reports import format_sarif
+            from datalog_gate.doors.cli.reports.sarif import format_findings
 
             assert rules
-            print(format_sarif(list(map(_reported, findings)), rules.policies), end="")
+            print(format_findings(list(map(_reported, findings)), rules.policies), end="")
         case _:
             for finding in findings:
                 print(_format_finding(finding))
@@ -262,7 +262,7 @@ def _cell(value: str | None) -> str | None:
 
 def _reported(finding: StoredFinding) -> ReportedFinding:
     from datalog_gate.analysis.policy import LEVELS
-    from datalog_gate.doors.cli.reports import SEVERITIES, ReportedFinding
+    from datalog_gate.doors.cli.reports.entries import SEVERITIES, ReportedFinding
 
     severity = SEVERITIES[LEVELS.index(finding.level)]
     return ReportedFinding(

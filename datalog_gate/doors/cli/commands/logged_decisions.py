@@ -20,7 +20,7 @@ from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import SCHEMA, SHORT, Waiver
 from datalog_gate.decision_point.log import Record, ReplayResult, find_record, read_log, replay_log, replay_record
 from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note, replace_file
-from datalog_gate.doors.cli.reports import format_decision
+from datalog_gate.doors.cli.reports.text import format_decision
 from datalog_gate.files.templates import read_text
 from datalog_gate.template.document import read_document
 

@@ -17,7 +17,8 @@ from datalog_gate import __version__
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import EngineError, GateError, RulesError
 from datalog_gate.doors.cli.main import main
-from datalog_gate.doors.cli.reports import ReportEntry, format_report
+from datalog_gate.doors.cli.reports.entries import ReportEntry
+from datalog_gate.doors.cli.reports.formats import format_report
 from tests.commands import write_files
 from tests.pages import assert_written
 from tests.sampling import sample
