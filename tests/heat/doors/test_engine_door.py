@@ -26,6 +26,7 @@ from datalog_gate.doors.cli.doctor.cloud_access import probe_engine
 from tests.heat.doors import rig
 from tests.heat.doors.rig import HERE, PROJECT, RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import CLEAN, GROUP, LONG, OF_PARAMETER, UP, string, template, why
+from tests.heat.doors.test_rollbacks import SIGNALLED, signal
 
 ENGINE = RESOURCES.parent / "engine"
 PATCH = Path(__file__).parents[3] / "contrib" / "heat.patch"
@@ -224,17 +225,17 @@ def test_where_no_policy_can_be_evaluated_nothing_is_built(
     assert len(lines) == errors, engine.log()
 
 
+LOCK = """INSERT INTO stack_lock (stack_id, engine_id, created_at)
+    SELECT ?, engine_id, created_at FROM service WHERE deleted_at IS NULL LIMIT 1"""
+
+
 def test_an_update_waits_for_the_lock_that_heat_holds_on_the_root_and_is_in_conflict_then(engine: Heat) -> None:
     name = engine.created(template(s=string()))
     lock = (engine.stack(name)["id"], "an engine that died")
     longer = template(s=string(9))
     with closing(sqlite3.connect(engine.folder / "heat.db", timeout=30)) as database:
         with database:
-            database.execute(
-                "INSERT INTO stack_lock (stack_id, engine_id, created_at) SELECT ?, engine_id, created_at "
-                "FROM service WHERE deleted_at IS NULL LIMIT 1",
-                lock[:1],
-            )
+            database.execute(LOCK, lock[:1])
         answer = engine.on(name, "PUT", template=longer)
         assert (answer.status_code, answer.json()["error"]["type"]) == (409, "ActionInProgress")
         assert engine.lengths(name) == [8]
@@ -242,6 +243,25 @@ def test_an_update_waits_for_the_lock_that_heat_holds_on_the_root_and_is_in_conf
             database.execute("UPDATE stack_lock SET engine_id = ?2 WHERE stack_id = ?1", lock)
     assert engine.updated(name, longer)[0] == "UPDATE_COMPLETE"
     assert engine.lengths(name) == [9]
+
+
+def test_an_update_that_completes_while_its_rollback_waits_is_not_rolled_back(engine: Heat) -> None:
+    """Heat deletes the older template then, so a stack that is rolled back to it can't be loaded any more."""
+    name = engine.created(template(s=string()))
+    key = (engine.stack(name)["id"],)
+    assert engine.on(name, "PUT", template=template(**SIGNALLED)).status_code == 202
+    wait(lambda: engine.resources(name).get("w") == "CREATE_IN_PROGRESS", engine.log)
+    with closing(sqlite3.connect(engine.folder / "heat.db", timeout=30, isolation_level=None)) as database:
+        database.execute(LOCK, key)
+        assert engine.on(name, "POST", "/actions", cancel_update=None).status_code == 200
+        prior = "SELECT prev_raw_template_id FROM stack WHERE id = ?"
+        wait(lambda: database.execute(prior, key).fetchone() == (None,), engine.log)
+        signal(engine, f"stacks/{name}/{key[0]}", "go")
+        assert engine.ended(name)[0] == "UPDATE_COMPLETE"
+        database.execute("DELETE FROM stack_lock WHERE stack_id = ?", key)
+    wait(lambda: f"{name} is not rolled back" in engine.log(), engine.log)
+    assert engine.ended(name)[0] == "UPDATE_COMPLETE"
+    assert engine.updated(name, CLEAN)[0] == "UPDATE_COMPLETE"
 
 
 def test_an_engine_records_its_start_and_answers_the_doctors_probe(

@@ -17,6 +17,7 @@ from typing import Any
 
 from heat.common import exception
 from heat.engine.stack import Stack
+from heat.objects.stack import Stack as StackObject
 
 LOG = logging.getLogger(__name__)
 PARAMETERS = ("self", "template", "action", "new_stack", "pre_converge", "new_traversal_id", "abandon")
@@ -44,6 +45,9 @@ def install() -> None:
         new_template = new_stack.t if new_stack else template
         with _hold_tree(self, new_template, action):
             reason = _find_refusal(self, new_template, action)
+            if action == Stack.ROLLBACK and StackObject.get_status(self.context, self.id)[1] == Stack.COMPLETE:
+                LOG.info("%s is not rolled back: its update completed, so Heat deleted the older template", self.name)
+                return None
             if reason is None:
                 return converge(self, template, action, new_stack, *args, **kwargs)
         if action in (Stack.UPDATE, Stack.RESTORE):
