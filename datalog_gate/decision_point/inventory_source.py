@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -71,11 +72,17 @@ def read_inventory_lines(settings: Settings) -> tuple[list[FactLine], datetime |
 
 def open_store(settings: Settings, what: str = "inventory") -> Store:
     """Open the configured store for reading. All errors, including its later ones, are InputErrors."""
-    from datalog_gate.store.transaction import Store
-
     if not settings.store:
         raise InputError.of(f"the {what} should be in the store, but the option store is not set")
     try:
-        return Store(settings.store, lambda why: InputError.of(f"the {what} can't be read: {why}"), WAIT)
+        return _open_store(settings.store, what)
     except ValueError as error:
         raise InputError.of(f"the {what} can't be read: {error}") from None
+
+
+@lru_cache(4)
+def _open_store(url: str, what: str) -> Store:
+    """A store that is kept: once its tables are checked, it is read without waiting for those who write."""
+    from datalog_gate.store.transaction import Store
+
+    return Store(url, lambda why: InputError.of(f"the {what} can't be read: {why}"), WAIT)

@@ -60,7 +60,7 @@ class ApiRecords:
 
     def find(self, write: Write) -> Mapping[str, Any] | None:
         """The row of a write that was answered before."""
-        return self.store.run(None, lambda rows: _find(rows, write.row_key))
+        return self.store.run(None, lambda rows: _find(rows, write.row_key), reads=True)
 
     def write(self, write: Write, work: Callable[[], tuple[int, object]]) -> Mapping[str, Any] | None:
         """Do a write: its effect, its record and its answer are one transaction. `work` does it and returns the status
@@ -120,7 +120,8 @@ class ApiRecords:
             query = query.where(table.c.project.in_(projects))
         if before is not None:
             query = query.where(table.c.at < before)
-        return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(query.limit(limit)).mappings()])
+        page = query.limit(limit)
+        return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(page).mappings()], reads=True)
 
     def _clean(self) -> None:
         """Remove old records, once an hour."""

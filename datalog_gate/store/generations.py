@@ -49,7 +49,7 @@ def find_newest(store: Store) -> Generation | None:
         sizes = {row.relation: row.size for row in written if row.relation is not None}
         return Generation(written[0].number, written[0].at, dict(sorted(sizes.items())))
 
-    return store.run(None, work)
+    return store.run(None, work, reads=True)
 
 
 def read_lines(store: Store, number: int) -> str | None:
@@ -62,7 +62,7 @@ def read_lines(store: Store, number: int) -> str | None:
         contents = rows.execute(query.order_by(inventory_tables.c.relation)).scalars().all()
         return "".join(zlib.decompress(content).decode() for content in contents) if contents else None
 
-    return store.run(None, work)
+    return store.run(None, work, reads=True)
 
 
 def write_generation(store: Store, tables: Mapping[str, Sequence[str]], now: float) -> Generation:

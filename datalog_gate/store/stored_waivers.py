@@ -34,13 +34,13 @@ class StoredWaiver:
 def read_turn(store: Store) -> int:
     """A number that changes with each change. Errors: those of the store."""
     query = select(locks.c.turn).where(locks.c.name == "waivers")
-    return store.run(None, lambda rows: int(rows.execute(query).scalar_one()))
+    return store.run(None, lambda rows: int(rows.execute(query).scalar_one()), reads=True)
 
 
 def read_waivers(store: Store) -> tuple[StoredWaiver, ...]:
     """All waivers, the oldest first. Errors: those of the store."""
     query = select(waivers.c.number, waivers.c.entry, waivers.c.at, waivers.c.who).order_by(waivers.c.number)
-    return store.run(None, lambda rows: tuple(StoredWaiver(*row) for row in rows.execute(query)))
+    return store.run(None, lambda rows: tuple(StoredWaiver(*row) for row in rows.execute(query)), reads=True)
 
 
 def add_waiver(store: Store, entry: Mapping[str, Any], who: str, now: float) -> StoredWaiver:

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from datalog_gate.base.errors import DiagnosticsError, InputError
-from datalog_gate.decision_point import policy_reload
+from datalog_gate.decision_point import inventory_source, policy_reload
 from datalog_gate.decision_point.inventory_source import LoadedInventory, load_inventory
 from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.store.generations import write_generation
-from datalog_gate.store.transaction import Store
+from datalog_gate.store.transaction import Store, lock_all
 from tests.unit.decision_point.test_decision_point import NOW, Clock, PointFactory, make_operation
 from tests.unit.decision_point.test_decision_point import clock as clock
 from tests.unit.decision_point.test_decision_point import make_point as make_point
@@ -29,13 +29,13 @@ MISSING = "the store has no inventory"
 class Host:
     """A process that judges by rules and an inventory."""
 
-    def __init__(self, folder: Path, inventory: str) -> None:
+    def __init__(self, folder: Path, inventory: str, waivers: str = "") -> None:
         self.folder, self.clock = folder, Clock()
         self.failures: list[str] = []
         self.changes: list[InForce | None] = []
         (folder / "m.dl").write_text(RULES)
         self.reloader = PolicyReloader(
-            Settings(rules=(str(folder / "m.dl"),), inventory=inventory, store=str(folder / "store")),
+            Settings(rules=(str(folder / "m.dl"),), inventory=inventory, store=str(folder / "store"), waivers=waivers),
             self.clock,
             lambda before, _after: self.changes.append(before),
             self._note,
@@ -147,6 +147,18 @@ def test_a_store_that_is_gone_leaves_the_inventory_and_one_that_comes_back_is_re
     pull(tmp_path, "b")
     assert gone == [["a"], ["rules: the inventory can't be read: store: unable to open database file"]]
     assert host.servers(6.0) == ["b"]
+
+
+def test_a_store_is_read_while_others_write_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventory_source, "WAIT", 0.01)
+    pull(tmp_path, "a")
+    host = Host(tmp_path, "store", waivers="store")
+    pull(tmp_path, "b")
+    (tmp_path / "m.dl").write_text(RULES.replace("runs", "is"))
+    with Store(str(tmp_path / "store")).engine.begin() as rows:
+        lock_all(rows)
+        servers = host.servers(6.0)
+    assert (servers, host.failures, len(host.changes)) == (["b"], [], 2)
 
 
 def test_a_file_that_is_gone_or_empty_leaves_the_inventory_until_it_comes_back(tmp_path: Path) -> None:
