@@ -236,6 +236,7 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[LocatedRow]]] = {
 }
 ROOT_ROWS: dict[str, Callable[[Stack], Iterable[tuple[Located, LocatedRow]]]] = {
     "heat:root": lambda stack: [(stack, ((stack.id,), (), None))],
+    "heat:tag": lambda stack: [(stack, ((stack.id, tag), (), None)) for tag in stack.tags],
     "heat:environment": _environment,
     "heat:status": lambda stack: _live(stack, lambda live: (live.action, live.status)),
     "heat:physical": lambda stack: _live(stack, lambda live: (live.physical,) if live.physical else ()),

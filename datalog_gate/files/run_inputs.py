@@ -97,8 +97,9 @@ def _missing_input(
         return "caller", "unfilled", f"but {given.caller_file} has no roles", 'add "roles": ["member"] to it'
     if name == "gate:service" and not given.services:
         return "services", "unfilled", "but no service is enabled", "give --services NAME"
-    if name in ("heat:status", "heat:physical", "heat:updated") and not given.stack:
-        return "inventory", "unfilled", "but only a stack in Heat has rows of it", "give --stack NAME"
+    if name in ("heat:status", "heat:physical", "heat:updated", "heat:tag") and not (given.stack or has_rows):
+        advice = "give --stack NAME, or rows with --inventory"
+        return "inventory", "unfilled", "but a template has no rows of it", advice
     if name not in program.inputs or catalogue.relation(name) or has_rows:
         return None
     module, _, bare = name.rpartition(":")

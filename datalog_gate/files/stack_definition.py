@@ -67,6 +67,8 @@ class StackDefinition:
     """What failed updates left in the host."""
     only_leftovers: bool = False
     """Whether the stack has no resources but these."""
+    tags: tuple[str, ...] = ()
+    """The tags of the stack in the host."""
     documents: Documents = field(default_factory=Documents, compare=False, repr=False)
     """What was parsed already."""
 
@@ -91,7 +93,8 @@ class StackDefinition:
                 found.setdefault(path, []).append(resource)
         if self.only_leftovers:
             stack = replace(stack, resources=())
-        return add_leftovers(stack, found) if found or self.only_leftovers else stack
+        stack = add_leftovers(stack, found) if found or self.only_leftovers else stack
+        return replace(stack, tags=self.tags) if self.tags else stack
 
     def to_json(self) -> dict[str, Any]:
         """The definition as JSON data."""
@@ -105,6 +108,7 @@ class StackDefinition:
             **({"held": self.held.to_json()} if self.held != HeldStacks() else {}),
             **({"leftovers": [_leftovers_to_json(entry) for entry in self.leftovers]} if self.leftovers else {}),
             **({"only_leftovers": True} if self.only_leftovers else {}),
+            **({"tags": list(self.tags)} if self.tags else {}),
         }
 
     @classmethod
@@ -119,6 +123,7 @@ class StackDefinition:
             HeldStacks.from_json(data["held"]) if "held" in data else HeldStacks(),
             tuple(_leftovers_from_json(entry) for entry in data.get("leftovers", ())),
             data.get("only_leftovers", False),
+            tuple(data.get("tags", ())),
         )
 
 

@@ -50,6 +50,7 @@ class _Listed:
     project: str
     updated: str
     status: str
+    tags: tuple[str, ...]
     digest: str
 
     @property
@@ -134,7 +135,7 @@ class HeatFeed:
             root=stack.id,
             name=stack.name,
             project=stack.project,
-            source=definition,
+            source=replace(definition, tags=stack.tags),
             updated=stack.updated,
             live=live,
             listing=listing,
@@ -195,6 +196,7 @@ def _listed(row: Mapping[str, Any], project: str) -> _Listed:
         project=str(row.get("project") or project),
         updated=updated,
         status=status,
+        tags=tuple(map(str, row.get("tags") or ())),
         digest=sha256(listed.encode()).hexdigest(),
     )
 

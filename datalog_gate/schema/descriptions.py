@@ -28,6 +28,7 @@ _FILLED_BY = {
     "heat:status": "a stack that Heat holds, or an inventory",
     "heat:physical": "a stack that Heat holds, or an inventory",
     "heat:updated": "a stack that Heat holds, or an inventory",
+    "heat:tag": "the request, a stack that Heat holds, or an inventory",
     "heat:change": "an operation on a stack whose older state is given",
     "heat:disruption": "an operation on a stack whose older state is given",
     "gate:request": "the request",

@@ -329,6 +329,12 @@ _RELATIONS = (
         _one_of("kind", "rebuild resize", "Either restarts it. No update of Heat merely reboots a server."),
     ),
     _relation(
+        "heat:tag(stack*, value*)",
+        "The tags of a root stack, as the request gives them or Heat has them; no rows for a template.",
+        'of_team(stack) :- heat:tag(stack=stack, value="team-a").',
+        Column("value", Kind.STRING, "The tag."),
+    ),
+    _relation(
         "gate:request(action)",
         "The operation that is asked for.",
         'new(stack) :- heat:root(stack=stack), gate:request(action="create").',

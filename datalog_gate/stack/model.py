@@ -240,8 +240,9 @@ class Stack:
     `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``,
     ``("files", name)`` for the name of a file, and ``()`` if the whole template did.
     `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
-    that holds the group. The root has the `environments`, the `warnings` about all texts, and the `live` resources of
-    the whole tree if Heat told them; `source` is what `template.reader` read it from, None if nobody may read it again.
+    that holds the group. The root has the `environments`, the `warnings` about all texts, and if Heat or a request told
+    them, the `tags` and the `live` resources of the whole tree; `source` is what `template.reader` read it from, None
+    if nobody may read it again.
     """
 
     id: str
@@ -259,6 +260,7 @@ class Stack:
     sections: tuple[str, ...] = ()
     environments: tuple[EnvironmentFile, ...] = ()
     live: tuple[Live, ...] = ()
+    tags: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)
     template: Template | None = field(default=None, compare=False, repr=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

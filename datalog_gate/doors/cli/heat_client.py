@@ -155,7 +155,7 @@ def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
     stack = definition.stack(stack_name or shown_name, catalogue)
     if not any(nested.resources for nested in stack.walk()):
         raise InputError.of(f"the stack {name} leaves nothing to judge: it has no resource", "no-resources")
-    return replace(stack, live=live)
+    return replace(stack, live=live, tags=tuple(map(str, shown.get("tags") or ())))
 
 
 def _format_error(error: Exception) -> str:

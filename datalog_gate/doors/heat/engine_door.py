@@ -38,12 +38,12 @@ def announce(wrapped: str) -> None:
         LOG.exception("the policies can't be loaded, so nothing is built until they can")
 
 
-def find_refusal(stack: Any, template: Any, action: str) -> str | None:
-    """Why Heat must not converge the stack to the template; None if it may. If the gate fails, what would be
+def find_refusal(stack: Any, template: Any, action: str, tags: list[str]) -> str | None:
+    """Why Heat must not converge the stack to the template and tags; None if it may. If the gate fails, what would be
     judged is refused."""
     try:
         check_shape(stack.context, stack)
-        operation = read_operation("engine", stack.context, stack, template, action.lower())
+        operation = read_operation("engine", stack.context, stack, template, action.lower(), tags)
         if operation is None:
             return None
         point = shared_point()

@@ -17,7 +17,7 @@ from datalog_gate.files.stack_definition import StackDefinition
 
 STACK = (
     "context", "id", "name", "owner_id", "parent_resource_name", "tenant_id", "action", "status",
-    "disable_rollback", "convergence", "adopt_stack_data", "identifier", "defn.parent_resource", "t.id", "t.t",
+    "disable_rollback", "convergence", "tags", "adopt_stack_data", "identifier", "defn.parent_resource", "t.id", "t.t",
     "t.files", "t.env.user_env_as_dict", "t.env.registry.global_registry", "prev_raw_template_id",
 )  # fmt: skip
 CONTEXT = ("user_id", "project_id", "request_id", "to_policy_values")

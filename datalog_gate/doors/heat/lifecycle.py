@@ -67,11 +67,11 @@ class LifecyclePlugin:
             shown = error if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
             raise VetoError(f"The policies could not be evaluated: {shown}") from None
 
-    def find_refusal(self, stack: Any, template: Any, action: str) -> str | None:
-        """Why a Heat with `contrib/heat.patch` must not converge the stack to the template; None if it may."""
+    def find_refusal(self, stack: Any, template: Any, action: str, tags: list[str]) -> str | None:
+        """Why a Heat with `contrib/heat.patch` must not converge the stack to the template and tags; None if it may."""
         from datalog_gate.doors.heat.engine_door import find_refusal
 
-        return find_refusal(stack, template, action)
+        return find_refusal(stack, template, action, tags)
 
     def do_post_op(
         self,
@@ -108,7 +108,7 @@ class LifecyclePlugin:
         from datalog_gate.doors.heat.leftovers import judge
         from datalog_gate.doors.heat.live_stack import read_operation
 
-        operation = read_operation("plugin", cnxt, stack, new.t, str(action).lower())
+        operation = read_operation("plugin", cnxt, stack, new.t, str(action).lower(), new.tags)
         if operation is None:
             return
         from datalog_gate.decision_point.point import shared_point  # what is not judged needs no point

@@ -17,6 +17,7 @@ from heat.engine.template import Template
 from heat.objects.event import Event
 from heat.objects.resource import Resource as Row
 from heat.objects.stack import Stack as StackRow
+from heat.objects.stack_tag import StackTagList as TagList
 
 from datalog_gate.base.records import replace
 from datalog_gate.base.values import ResourceId, Unknown
@@ -32,8 +33,10 @@ CHANGING = BUILDING - {"CREATE", "ADOPT"}
 """Those that change a stack."""
 
 
-def read_operation(door: Door, context: Any, stack: Any, template: Any, action: str) -> Operation | None:
-    """The operation that converges a stack to a template of Heat; None if it is not judged.
+def read_operation(
+    door: Door, context: Any, stack: Any, template: Any, action: str, tags: list[str]
+) -> Operation | None:
+    """The operation that converges a stack to a template of Heat and to tags; None if it is not judged.
 
     For nested stacks only operations that build are judged. The rollback of a root to its last complete template is not
     judged, since it only returns to what was there. Its nested stacks are, since they may get values that Heat knows
@@ -52,7 +55,7 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
         action=action,
         stack_name=live.root_name,
         project=stack.tenant_id,
-        definition=lambda: live.definition(template),
+        definition=lambda: live.definition(template, tags),
         credentials=owner_of(context) if isinstance(context, StoredContext) else context.to_policy_values(),
         stack_id=stack.id or "",
         request_id=context.request_id or "",
@@ -148,9 +151,9 @@ class LiveStack:
         stack was ever built. Heat keeps the template of a refused creation, so its resources do not count as
         existing."""
         if self._complete_template:
-            return copy_definition(self._complete_template)
+            return self._tagged(copy_definition(self._complete_template), self.stack.tags)
         empty = StackDefinition({"heat_template_version": "2018-08-31"})
-        return self.definition(self.stack.t) if has_built(self.stack) else empty
+        return self.definition(self.stack.t, self.stack.tags) if has_built(self.stack) else empty
 
     def is_old_definition_exact(self) -> bool:
         """Whether all of the stack's template was in force. If an update fails, the legacy engine stores new
@@ -168,15 +171,21 @@ class LiveStack:
                 return False
         return False
 
-    def definition(self, template: Any) -> StackDefinition:
-        """The definition of the whole tree, with this template of Heat for the stack itself.
+    def _tagged(self, definition: StackDefinition, own: list[str]) -> StackDefinition:
+        """The definition of the whole tree with the tags of its root, which are the stack's `own` if it is that."""
+        stored = TagList.get(self._context, self.owners[0].id) if self.owners else None
+        tags = [stored_tag.tag for stored_tag in stored or ()] if self.owners else own
+        return replace(definition, tags=tuple(tags))
+
+    def definition(self, template: Any, tags: list[str]) -> StackDefinition:
+        """The definition of the whole tree, with this template of Heat and these tags for the stack itself.
 
         A nested stack that Heat has already begun to converge to its parent's current template, or will not, is read as
         Heat holds it. Others are read from the parent's template, and judged again when Heat begins them.
         """
         adopted = read_adopted(self.stack.adopt_stack_data, self.path)
         if not (self.owners or self.stack.convergence):
-            return replace(copy_definition(template), held=HeldStacks(adopted=adopted))
+            return self._tagged(replace(copy_definition(template), held=HeldStacks(adopted=adopted)), tags)
         held: dict[str, HeldStack] = {}
         self._built = dict[str, str]()
         path = self.root_name
@@ -189,7 +198,7 @@ class LiveStack:
         if self.stack.convergence:
             held |= self._children(self.stack, template.id, path)
         root = self._load(self.owners[0]) if self.owners else template
-        return replace(copy_definition(root), held=HeldStacks(held, self._built, adopted))
+        return self._tagged(replace(copy_definition(root), held=HeldStacks(held, self._built, adopted)), tags)
 
     def _children(self, owner: Any, template_id: int | None, path: str, without: str = "") -> dict[str, HeldStack]:
         """The nested stacks, at any depth, that belong to the template with that id, by path."""

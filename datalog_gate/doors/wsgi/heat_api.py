@@ -14,7 +14,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.secrecy import HEAT_MASK
 from datalog_gate.decision_point.operation import REASON, Operation
 from datalog_gate.decision_point.settings import Settings
@@ -23,7 +23,7 @@ from datalog_gate.doors.wsgi.fault import heat_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest, UnclearRequestError
 from datalog_gate.doors.wsgi.heat_reading import find_difference
 from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
-from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack, read_tags
+from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack
 from datalog_gate.files.stack_definition import StackDefinition, remove_masked
 from datalog_gate.template.document import Document, Documents
 from datalog_gate.template.environment import SPECIAL, read_sections
@@ -171,10 +171,8 @@ class _Update:
             raise InputError.of("template is missing or of a wrong type")
         self.stored = read_stored_stack(self.application, self.environ, self.route.path)
         self.merged, self.forwarded = _merge_update(self.body, self.stored)
-        if not self.merged.masked and self.body.get("tags") is None and self.route.kind == "update":
-            tags = read_tags(self.application, self.environ, self.route.path)  # a complete update would remove them
-            if tags:
-                self.forwarded["tags"] = ",".join(tags)
+        if not self.merged.masked and self.body.get("tags") is None and self.stored.tags:
+            self.forwarded["tags"] = ",".join(self.stored.tags)  # a complete update would remove them
         if self.body.get("environment_files") and len(self._whole()) > self.limit:
             # Heat merges what files of the request declare, and changes all that is one by an alias
             what = f"an update with `existing` of a stack of more than {self.limit} bytes"
@@ -243,13 +241,22 @@ def _new_definition(body: Mapping[str, Any]) -> StackDefinition:
     _check_environment(_environment_document(documents, environment, "<environment>"))
     for name in dict.fromkeys(names):
         _check_environment(_environment_document(documents, files[name], name))
-    return StackDefinition(template, environment, parameters or None, files, names, held=held, documents=documents)
+    tags = _tags(body)
+    definition = StackDefinition(template, environment, parameters or None, files, names, held=held, tags=tags)
+    return replace(definition, documents=documents)
+
+
+def _tags(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tags in a body. Heat refuses those that are no text (heat/common/param_utils.py, `extract_tags`)."""
+    tags = body.get("tags")
+    return tuple(dict.fromkeys(tags.split(","))) if isinstance(tags, str) else ()
 
 
 def _stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinition:
     """The definition of a stored stack. With `masked`, Heat shows hidden values as `HEAT_MASK`."""
     own = {} if masked else stored.environment
-    return _definition(stored.template, stored.environment, own, stored.files, Documents())
+    definition = _definition(stored.template, stored.environment, own, stored.files, Documents())
+    return replace(definition, tags=stored.tags)
 
 
 def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> tuple[StackDefinition, dict[str, Any]]:
@@ -264,7 +271,8 @@ def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> tuple[StackDe
     if not isinstance(cleared, list) or not all(isinstance(name, str) for name in cleared):
         raise InputError.of("clear_parameters is not a list of names")
     environment = _merge_environment(stored, own, cleared)
-    definition = _definition(template, environment, own, files, documents)
+    tags = stored.tags if body.get("tags") is None else _tags(body)
+    definition = replace(_definition(template, environment, own, files, documents), tags=tags)
     merged = definition.environment
     assert isinstance(merged, dict)
     forwarded = {name: value for name, value in body.items() if name not in _UNCHANGED | {"clear_parameters"}}

@@ -33,30 +33,27 @@ class HeatAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StoredStack:
-    """The stored template, environment by sections, and files of a stack."""
+    """The stored template, environment by sections, files and tags of a stack."""
 
     template: Mapping[str, Any]
     environment: Mapping[str, Any]
     files: Mapping[str, str]
+    tags: tuple[str, ...] = ()
 
 
 def read_stored_stack(application: Application, environ: Environ, path: str) -> StoredStack:
     """Read the stack under that path."""
     parts = ("template", "environment", "files")
-    return StoredStack(*(_object(_get(application, environ, f"{path}/{part}")) for part in parts))
+    template, environment, files = (_object(_get(application, environ, f"{path}/{part}")) for part in parts)
+    stack = _object(_object(_get(application, environ, path, "resolve_outputs=False")).get("stack"))
+    return StoredStack(template, environment, files, tuple(map(str, stack.get("tags") or ())))
 
 
 def read_snapshot(application: Application, environ: Environ, path: str, snapshot_id: str) -> StoredStack:
-    """Read a snapshot of the stack, in which no value is masked."""
+    """Read a snapshot of the stack, in which no value is masked. Heat restores a stack without tags."""
     answer = _object(_get(application, environ, f"{path}/snapshots/{snapshot_id}"))
     data = _object(_object(answer.get("snapshot")).get("data"))
     return StoredStack(*(_object(data.get(part)) for part in ("template", "environment", "files")))
-
-
-def read_tags(application: Application, environ: Environ, path: str) -> list[str]:
-    """Read the tags of the stack."""
-    stack = _object(_object(_get(application, environ, path, "resolve_outputs=False")).get("stack"))
-    return [str(tag) for tag in stack.get("tags") or ()]
 
 
 def _get(application: Application, environ: Environ, path: str, query: str = "") -> object:

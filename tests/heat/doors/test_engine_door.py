@@ -109,6 +109,24 @@ def test_a_denied_update_is_refused_each_time_and_changes_nothing(engine: Heat) 
     assert (engine.stack(name), engine.lengths(name)) == (before, [8])
 
 
+TAGGED = """
+@deny("tag", "{tag}") tagged(tag) :- heat:tag(value=tag), heat:resource(name="inner"), tag != "a".
+@deny("old", "{tag}") was_tagged(tag) :- old:heat:tag(value=tag), tag = "a", not heat:tag(value="b").
+"""
+
+
+def test_rules_read_the_tags_that_heat_will_store_also_for_nested_stacks(engine: Heat) -> None:
+    with changed(engine, "// What", TAGGED + "// What"):
+        name, _ = engine.create(**NESTED, tags="a")
+        assert engine.outcome(name) == CREATED
+        for body, refused in [({"tags": "a,c"}, "tag: c"), ({"template": CLEAN}, "old: a")]:
+            method = "PUT" if "template" in body else "PATCH"
+            answer = engine.on(name, method, **body)
+            assert (answer.status_code, refused in answer.json()["error"]["message"]) == (400, True)
+        assert engine.on(name, "PUT", template=CLEAN, tags="b").status_code == 202
+        assert (engine.ended(name)[0], engine.stack(name)["tags"]) == ("UPDATE_COMPLETE", ["b"])
+
+
 def test_a_rollback_goes_on_whatever_the_policies_say_of_what_was_there(engine: Heat) -> None:
     def body(length: int, **more: Any) -> dict[str, Any]:
         return {

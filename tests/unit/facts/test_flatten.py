@@ -180,7 +180,15 @@ def test_every_row_has_a_value_for_each_column() -> None:
     live = {f"{cloud.LIVE}{name}" for name in cloud.LIVE_TABLES}
     assert set(SHIPPED.names()) - set(cloud.names()) - live - set(described) == {
         *("gate:request", "gate:caller", "gate:role", "gate:now", "gate:service", "gate:unlocked", "heat:environment"),
-        *("heat:status", "heat:physical", "heat:updated", "heat:change", "heat:disruption", "gate:inventory_age"),
+        *(
+            "heat:status",
+            "heat:physical",
+            "heat:updated",
+            "heat:tag",
+            "heat:change",
+            "heat:disruption",
+            "gate:inventory_age",
+        ),
     }
 
 

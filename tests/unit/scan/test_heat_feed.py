@@ -56,7 +56,11 @@ def row(stack: str, name: str, project: str, **more: object) -> dict[str, object
     return {"id": stack, "stack_name": name, "project": project, "stack_status": "CREATE_COMPLETE", **fields, **more}
 
 
-ROWS = [row("6a", "web", "p1"), row("7b", "web-farm-x", "p1", parent="6a"), row("8c", "db", "p2")]
+ROWS = [
+    row("6a", "web", "p1", tags=["front", "blue"]),
+    row("7b", "web-farm-x", "p1", parent="6a"),
+    row("8c", "db", "p2"),
+]
 
 
 @pytest.fixture
@@ -125,7 +129,9 @@ def test_every_stack_of_all_projects_is_read() -> None:
         ("6a", "web", "p1", "2027-03-01T09:00:00Z"),
         ("8c", "db", "p2", "2027-03-01T09:00:00Z"),
     ]
-    lines = [json.loads(line) for line in write(flatten(read(web), SHIPPED))]
+    facts = flatten(read(web), SHIPPED)
+    assert list(facts.rows["heat:tag"]) == [("web", "front"), ("web", "blue")]
+    lines = [json.loads(line) for line in write(facts)]
     rows = [(line["row"]["_id"], line["row"]["key_name"]) for line in lines if line["relation"] == "os:nova:server"]
     key = {"$unknown": {"expression": "{get_param: key} in web/farm", "place": None}}
     assert rows == [({"$resource": "web/farm/a"}, key), ({"$resource": "web/farm/b"}, key)]

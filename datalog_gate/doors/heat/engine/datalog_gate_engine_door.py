@@ -44,7 +44,8 @@ def install() -> None:
             return converge(self, template, action, new_stack, *args, **kwargs)
         new_template = new_stack.t if new_stack else template
         with _hold_tree(self, new_template, action):
-            reason = _find_refusal(self, new_template, action)
+            tags = (self if new_stack is None else new_stack).tags
+            reason = _find_refusal(self, new_template, action, tags)
             if action == Stack.ROLLBACK and StackObject.get_status(self.context, self.id)[1] == Stack.COMPLETE:
                 LOG.info("%s is not rolled back: its update completed, so Heat deleted the older template", self.name)
                 return None
@@ -72,10 +73,10 @@ def _hold_tree(stack: Any, template: Any, action: str) -> Any:
     return hold_tree(stack, template, action)
 
 
-def _find_refusal(stack: Any, template: Any, action: str) -> str | None:
+def _find_refusal(stack: Any, template: Any, action: str, tags: list[str]) -> str | None:
     from datalog_gate.doors.heat.engine_door import find_refusal
 
-    return find_refusal(stack, template, action)
+    return find_refusal(stack, template, action, tags)
 
 
 def resource_mapping() -> dict[str, Any]:

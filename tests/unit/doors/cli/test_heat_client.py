@@ -55,7 +55,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cloud]:
     with with_keystone(monkeypatch, "s3cret") as server:
         where = f"{server.url}/v1/p/stacks/web/6a?resolve_outputs=False"
         server.give("GET /v1/p/stacks/web?resolve_outputs=False", {}, 302, Location=where)
-        body = {"stack_name": "web", "id": "6a", "stack_status": "CREATE_FAILED"}
+        body = {"stack_name": "web", "id": "6a", "stack_status": "CREATE_FAILED", "tags": ["front"]}
         server.give(f"{STACK}?resolve_outputs=False", {"stack": body})
         server.give(f"{STACK}/template", TEMPLATE)
         server.give(f"{STACK}/environment", ENVIRONMENT)
@@ -100,6 +100,13 @@ def test_a_live_stack_is_judged_with_what_heat_says_of_its_resources(
     printed = capsys.readouterr()
     assert (re.sub(r"[0-9a-f]{6}$", "{}", printed.out, flags=re.M), printed.err) == (JUDGED, "")
     assert [token for request, token in cloud.requests if "/v1/" in request] == ["t-1"] * 6
+
+
+@pytest.mark.usefixtures("cloud")
+def test_rules_read_the_tags_of_a_live_stack(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text('@deny("tag", "{tag}") tagged(s, tag) :- heat:tag(stack=s, value=tag).\n')
+    assert main(["check", "--stack", "web", "--rules", "m.dl", "--format", "compact"]) == 1
+    assert capsys.readouterr().out.splitlines()[0] == "heat_template_version: deny[tag] front"
 
 
 @pytest.mark.usefixtures("cloud")

@@ -17,6 +17,7 @@ from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import cfn_filter_factory, filter_factory, wrap
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.files.templates import read_stack
+from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.services.consultation import Ending
 from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat
 
@@ -97,6 +98,32 @@ def test_each_operation_is_asked_for_and_forwarded_as_it_came(
     text = b"" if body is None else json.dumps(body).encode()
     assert door.heat.requests == [(method, path, text, str(len(text)))]
     assert (door.heat.contexts, point.finished) == ([], [(ALLOWED.id, "accepted")])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "tags", "old"),
+    [
+        ("POST", "/v1/p/stacks", {**NEW, "tags": "a,b,a"}, ("a", "b"), None),
+        ("PATCH", STACK, {"files": {"b": "b"}}, ("x", "y"), ("x", "y")),
+        ("PATCH", STACK, {"tags": "z"}, ("z",), ("x", "y")),
+        ("PUT", STACK, {**NEW, "tags": None}, (), ("x", "y")),
+        ("PUT", STACK, {**NEW, "existing": True, "tags": None}, ("x", "y"), ("x", "y")),
+        ("DELETE", STACK, None, ("x", "y"), None),
+        ("POST", STACK + "/snapshots/2/restore", None, (), ("x", "y")),
+    ],
+)
+def test_tags_are_those_that_heat_will_store(
+    method: str, path: str, body: object, tags: tuple[str, ...], old: tuple[str, ...] | None
+) -> None:
+    point, snapshots = Point(), {"snapshots/2": {"status": "COMPLETE", "data": STORED}}
+    heat = FakeHeat({**STORED, "tags": ["x", "y"], "snapshots": snapshots})
+    point.look = True  # before Heat stores the update
+    assert Client(wrap(heat, point=point, settings=Settings()), heat, known=False).ask(method, path, body)[0] == 201
+    [operation] = point.operations
+    heat.stack["tags"] = ["x", "y"]
+    definition = StackDefinition.from_json(operation.definition().to_json())
+    assert definition.stack("web", SHIPPED).tags == tags
+    assert (operation.against and operation.against().tags) == old
 
 
 @pytest.mark.parametrize(("method", "path", "body", "expected"), OPERATIONS)
