@@ -33,7 +33,7 @@ from datalog_gate.template.tree import Steps
 
 TRIES = 256
 """The maximum number of combinations of values tried for one finding."""
-WORK = 30_000
+WORK = 250_000
 """The maximum number of facts, resources and findings judged again for all findings of a decision: about a
 second."""
 LARGEST = WORK // 8
@@ -281,6 +281,7 @@ class Dependence:
         self._conditions: dict[object, str] = {}
         self._negated: dict[object, str] = {}
         self._sizes: dict[object, dict[str, None]] = {}
+        self._crowds: set[object] = set()
         for stack in (nested for root in stacks for nested in root.walk()):
             for name, truth in stack.conditions.items():
                 if isinstance(truth, Unknown):
@@ -291,11 +292,14 @@ class Dependence:
             for resource in stack.apart.others.values():
                 for unknown in sizes(resource):
                     self._sizes.setdefault(unknown.source, {})[self._short(resource.id)] = None
+                    if unknown == resource.open_members:
+                        self._crowds.add(unknown.source)
 
     def format_unknowns(self, because: Sequence[Unknown]) -> str:
         """Describe the unknowns that a finding depends on, if the values for which it holds are not known."""
         if len(because) == 1 and because[0].source in self._sizes:
-            return f"depends on {self._size(because[0], ', which')}"
+            crowd = ", too many to list each" if because[0].source in self._crowds else ""
+            return f"depends on {self._size(because[0], ', which')}{crowd}"
         words = list(dict.fromkeys(self._name(part) for unknown in because for part in self._split_unknown(unknown)))
         return f"depends on {_join(words, ' and ')}" if words else ""
 

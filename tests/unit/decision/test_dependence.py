@@ -47,7 +47,7 @@ GROUP = """\
       resource_def: {type: OS::Nova::Server, properties: {image: i, flavor: f, availability_zone: nova-2}}
 """
 SIZE, DECIDES = "the number of members of g", "decides how many members g has"
-BY_SIZE = f"depends on parameter free_size, which {DECIDES}"
+BY_SIZE = f"depends on parameter free_size, which {DECIDES}, too many to list each"
 EITHER = "db stands in nova-2; or db stands in nova-3"
 IF = f"{EITHER}: denied if parameter az is nova-2 or nova-3"
 
@@ -119,6 +119,35 @@ def test_a_finding_says_for_which_values_it_holds(
     resources: str, violated: list[str], open_: list[str], because: list[str]
 ) -> None:
     assert read_dependence(judge(resources)) == (violated, open_, because)
+
+
+MEMBER = """\
+heat_template_version: 2021-04-16
+resources:
+  sg: {type: OS::Neutron::SecurityGroup, properties: {rules: [{}, {}]}}
+  one: {type: OS::Neutron::Port, properties: {network: n, security_groups: [{get_resource: sg}]}}
+  two: {type: OS::Neutron::Port, properties: {network: n, security_groups: [{get_resource: sg}]}}
+  s: {type: OS::Nova::Server, properties: {networks: [{port: {get_resource: one}}, {port: {get_resource: two}}]}}
+"""
+BARE = """
+@deny("bare", "{s} has no network")
+bare(s) :- os:nova:server(_id=s), not os:nova:server.networks(_id=s).
+@deny("open", "{p} has no group")
+open(p) :- os:neutron:port(_id=p), not os:neutron:port.security_groups(_id=p).
+"""
+
+
+def test_a_member_is_there_with_its_properties_or_not_at_all() -> None:
+    group = "count: {get_param: n}, resource_def: {type: m.yaml}"
+    template = f"""\
+heat_template_version: 2021-04-16
+parameters: {{n: {{type: number, constraints: [{{range: {{min: 1, max: 64}}}}]}}}}
+resources: {{g: {{type: OS::Heat::ResourceGroup, properties: {{{group}}}}}}}
+"""
+    stack = read_stack(template=template, files={"m.yaml": MEMBER}, stack_name="web")
+    policies = load([RuleFile("m", "m.dl", BARE)])
+    decision = decide(policies, [stack], DecisionRequest(action="create", now=NOW), evaluate, read_assuming)
+    assert read_dependence(decision) == ([], [], [])
 
 
 SAME = """
