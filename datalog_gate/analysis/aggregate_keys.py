@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import Conjunction, WrittenSet
 from datalog_gate.analysis.program import variables
-from datalog_gate.analysis.strata import fixpoint
+from datalog_gate.analysis.strata import close
 from datalog_gate.base.diagnostics import Advice, Diagnostic
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
@@ -58,8 +58,7 @@ class _Keys:
 
     def close(self, body: Conjunction, known: Collection[ir.Var]) -> frozenset[ir.Var]:
         """The variables of the body that have only one value once the known ones are fixed."""
-        start = frozenset(known)
-        return fixpoint(lambda closed: closed.union(*(self._determined(item, body, closed) for item in body)), start)
+        return close(known, body, lambda literal, closed: self._determined(literal, body, closed))
 
     def has_key(self, match: ir.Match, known: Collection[ir.Var]) -> bool:
         """Whether at most one row matches the known variables and the constants."""
@@ -77,7 +76,7 @@ class _Keys:
             operand, body, known = waiting.pop()
             sources = _sources(operand, body)
             closed = self.close(body, known)
-            for match in (literal for literal in body if isinstance(literal, ir.Match)):
+            for match in _matches(body):
                 for at in (at for at, term in match.column_terms if term in sources):
                     yield match, at, self.has_key(match, closed)
                     for rule in () if self.is_base(match.relation) else self.rules[relation_name(match.relation)]:
@@ -239,17 +238,16 @@ def _new_name(relation: Relation, column: str, taken: Collection[str]) -> str:
 def _sources(operand: ir.Operand, body: Conjunction) -> frozenset[ir.Operand]:
     """The variables of a body that an operand is, or is computed from."""
 
-    def extend(sources: frozenset[ir.Operand]) -> frozenset[ir.Operand]:
-        more: set[ir.Operand] = set()
-        for literal in body:
-            if isinstance(literal, ir.Compare) and literal.comparator == "=":
-                sides = (literal.left, literal.right)
-                more.update(sides if not sources.isdisjoint(sides) else ())
-            elif isinstance(literal, ir.Call) and not sources.isdisjoint(filter(None, literal.outputs)):
-                more.update(literal.inputs)
-        return sources.union(term for term in more if isinstance(term, ir.Var))
+    def reach(literal: ir.CheckedLiteral, sources: frozenset[ir.Operand]) -> Iterable[ir.Operand]:
+        terms: tuple[ir.Operand, ...] = ()
+        match literal:
+            case ir.Compare("=", left, right) if left in sources or right in sources:
+                terms = (left, right)
+            case ir.Call(_, inputs, outputs) if not sources.isdisjoint(outputs):
+                terms = inputs
+        return [term for term in terms if isinstance(term, ir.Var)]
 
-    return fixpoint(extend, frozenset([operand] if isinstance(operand, ir.Var) else []))
+    return close([operand] if isinstance(operand, ir.Var) else [], body, reach)
 
 
 def _matches(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Match]:

@@ -8,38 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Pattern,
-    ProgramCache,
-    Var,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.schema.declaration import RelationRef
 
 Column = tuple[RelationRef, int]
-_CACHE = ProgramCache[Mapping[Column, Span]]()
+_CACHE = ir.ProgramCache[Mapping[Column, Span]]()
 
 
-def read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
+def read_columns(program: ir.CheckedProgram) -> Mapping[Column, Span]:
     """The input columns that are read, each with one literal that reads it. A column is a relation and a position."""
     return _CACHE.get(program, None, lambda: _read_columns(program))
 
 
-def remember(program: CheckedProgram, columns: Mapping[Column, Span]) -> None:
+def remember(program: ir.CheckedProgram, columns: Mapping[Column, Span]) -> None:
     """Cache a result of `read_columns` for an equal program."""
     _CACHE.get(program, None, lambda: columns)
 
 
-def _read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
+def _read_columns(program: ir.CheckedProgram) -> Mapping[Column, Span]:
     rules = [(rule, _Uses(rule)) for rule in program.rules]
     wanted = {column for rule, uses in rules for column, _ in uses.read(rule, frozenset())}
     passed: dict[Column, set[Column]] = {}
@@ -62,20 +49,20 @@ def _read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
 class _Uses:
     """The matches of a rule, and how it uses its variables."""
 
-    def __init__(self, rule: CheckedRule) -> None:
-        self.matches: list[Match] = []
-        self.counts: dict[Var, int] = {}
+    def __init__(self, rule: ir.CheckedRule) -> None:
+        self.matches: list[ir.Match] = []
+        self.counts: dict[ir.Var, int] = {}
         """How often each variable occurs in the body."""
-        self.nullable: set[Var] = set()
+        self.nullable: set[ir.Var] = set()
         """The variables for which the rule handles null."""
         for literal in rule.body:
             self._add(literal)
 
-    def hand_on(self, rule: CheckedRule) -> Iterator[tuple[Column, Column]]:
+    def hand_on(self, rule: ir.CheckedRule) -> Iterator[tuple[Column, Column]]:
         """Each column of the head, with the columns that its variable reads."""
-        heads: dict[Pattern, list[Column]] = {}
+        heads: dict[ir.Pattern, list[Column]] = {}
         for at, term in enumerate(rule.arguments):
-            if isinstance(term, Var) and term not in self.nullable:
+            if isinstance(term, ir.Var) and term not in self.nullable:
                 heads.setdefault(term, []).append((rule.relation, at))
         if not heads:
             return
@@ -83,41 +70,41 @@ class _Uses:
             for at, term in match.column_terms:
                 yield from ((head, (match.relation, at)) for head in heads.get(term, ()))
 
-    def read(self, rule: CheckedRule, wanted: Set[Column]) -> Iterator[tuple[Column, Span]]:
+    def read(self, rule: ir.CheckedRule, wanted: Set[Column]) -> Iterator[tuple[Column, Span]]:
         """The columns that the rule reads if the columns `wanted` of its head are read."""
         passed = {term for at, term in enumerate(rule.arguments) if (rule.relation, at) in wanted}
         for match in self.matches:
             for at, term in match.column_terms:
-                if isinstance(term, Const):
+                if isinstance(term, ir.Const):
                     is_read = term.value is not None
                 else:
                     is_read = term not in self.nullable and (self.counts[term] > 1 or term in passed)
                 if is_read:
                     yield (match.relation, at), match.span
 
-    def _add(self, literal: CheckedLiteral) -> None:
+    def _add(self, literal: ir.CheckedLiteral) -> None:
         match literal:
-            case Match():
+            case ir.Match():
                 self.matches.append(literal)
                 self._count([term for _, term in literal.column_terms])
-            case Compare():
+            case ir.Compare():
                 operands = literal.left, literal.right
                 if literal.null_test:
-                    self.nullable.update(term for term in operands if isinstance(term, Var))
+                    self.nullable.update(term for term in operands if isinstance(term, ir.Var))
                 self._count(operands)
-            case Call():
+            case ir.Call():
                 if literal.builtin == "??":
-                    self.nullable.update(term for term in literal.inputs[:1] if isinstance(term, Var))
+                    self.nullable.update(term for term in literal.inputs[:1] if isinstance(term, ir.Var))
                 self._count((*literal.inputs, *literal.outputs))
-            case Without():
+            case ir.Without():
                 for inner in literal.body:
                     self._add(inner)
-            case Fold():
+            case ir.Fold():
                 self._count(literal.terms)
                 for inner in literal.body:
                     self._add(inner)
 
-    def _count(self, terms: Iterable[Pattern]) -> None:
+    def _count(self, terms: Iterable[ir.Pattern]) -> None:
         for term in terms:
-            if isinstance(term, Var):
+            if isinstance(term, ir.Var):
                 self.counts[term] = self.counts.get(term, 0) + 1

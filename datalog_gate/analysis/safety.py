@@ -9,20 +9,9 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Nesting,
-    Var,
-    Without,
-    variables,
-)
-from datalog_gate.analysis.strata import fixpoint
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.program import variables
+from datalog_gate.analysis.strata import close
 from datalog_gate.base.diagnostics import Diagnostic, Slips, Span, suggest_name
 from datalog_gate.base.records import dataclass, replace
 
@@ -30,68 +19,68 @@ if TYPE_CHECKING:
     from datalog_gate.analysis.lower import Conjunction, Spans
 
 
-def order(rule: CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> CheckedRule | None:
+def order(rule: ir.CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> ir.CheckedRule | None:
     """Order the body of a rule; None, with diagnostics, if nothing binds some variable."""
-    head = {argument for argument in rule.arguments if isinstance(argument, Var)}
+    head = {argument for argument in rule.arguments if isinstance(argument, ir.Var)}
     body, unbound = _order(scope_body(rule.body, head), set(), head)
     if unbound:
         slips = Slips(var.name for var in spans)
-        folds = [literal for literal in rule.body if isinstance(literal, Fold)]
+        folds = [literal for literal in rule.body if isinstance(literal, ir.Fold)]
         groups = {var for fold in folds for var in variables(fold) if var in unbound} - {fold.target for fold in folds}
         for var in groups or _named(unbound) or unbound:  # the result of an aggregate is missing because its groups are
             diagnostics.append(_report(var, spans.get(var, rule.span), body, slips, var in groups))
         return None
-    return CheckedRule(rule.relation, rule.arguments, body, rule.span)
+    return ir.CheckedRule(rule.relation, rule.arguments, body, rule.span)
 
 
 @dataclass(frozen=True, slots=True)
 class ScopedLiteral:
     """A literal of a body and the variables that must have a value before it."""
 
-    literal: CheckedLiteral
-    needs: frozenset[Var]
+    literal: ir.CheckedLiteral
+    needs: frozenset[ir.Var]
 
-    def ready(self, bound: Container[Var]) -> bool:
+    def ready(self, bound: Container[ir.Var]) -> bool:
         """Whether the literal can run. An equation needs at least one side."""
         if self.needs and not all(map(bound.__contains__, self.needs)):
             return False
-        if isinstance(self.literal, Compare):
-            return any(isinstance(term, Const) or term in bound for term in (self.literal.left, self.literal.right))
+        if isinstance(self.literal, ir.Compare):
+            return any(isinstance(term, ir.Const) or term in bound for term in (self.literal.left, self.literal.right))
         return True
 
 
 def scope_body(
-    body: Sequence[CheckedLiteral], outside: Iterable[Var], given: frozenset[Var] = frozenset()
+    body: Sequence[ir.CheckedLiteral], outside: Iterable[ir.Operand], given: frozenset[ir.Var] = frozenset()
 ) -> tuple[ScopedLiteral, ...]:
     """Compute what the literals of a body need.
 
-    `outside` are the variables around the body, `given` those among them that have a value.
+    `outside` are the operands around the body, `given` the variables among them that have a value.
 
     If another literal can bind x, ``x = null`` is a test and needs x. So is an equation that unknowns satisfy: a lookup
     by the other side's value would miss rows with an unknown x.
     """
     around = frozenset(outside)
-    has_inner = any(isinstance(literal, Nesting) for literal in body)
+    has_inner = any(isinstance(literal, ir.Nesting) for literal in body)
     occurrences = Counter(var for literal in body for var in set(variables(literal))) if has_inner else {}
     by_binding = []
     for literal in body:
-        needs: frozenset[Var] = frozenset()
-        if isinstance(literal, Call):
-            needs = frozenset(term for term in literal.inputs if isinstance(term, Var))
-        elif isinstance(literal, Nesting):
+        needs: frozenset[ir.Var] = frozenset()
+        if isinstance(literal, ir.Call):
+            needs = frozenset(term for term in literal.inputs if isinstance(term, ir.Var))
+        elif isinstance(literal, ir.Nesting):
             shared = (var for var in variables(literal) if var in around or occurrences[var] > 1)
             needs = frozenset(shared) - binds(literal)
-        elif isinstance(literal, Compare) and literal.comparator != "=":
+        elif isinstance(literal, ir.Compare) and literal.comparator != "=":
             needs = frozenset(variables(literal))
         by_binding.append(ScopedLiteral(literal, needs))
-    tests = {id(literal) for literal in body if isinstance(literal, Compare) and _may_test(literal)}
+    tests = {id(literal) for literal in body if isinstance(literal, ir.Compare) and _may_test(literal)}
     if not tests:
         return tuple(by_binding)
-    matched = given.union(var for literal in body if isinstance(literal, Match) for var in variables(literal))
+    matched = given.union(var for literal in body if isinstance(literal, ir.Match) for var in variables(literal))
     result = []
     for candidate in by_binding:
         literal = candidate.literal
-        if id(literal) in tests and isinstance(literal, Compare):
+        if id(literal) in tests and isinstance(literal, ir.Compare):
             own = frozenset(variables(literal))
             if not own <= matched:
                 own &= _bindable([other for other in by_binding if other is not candidate], given)
@@ -100,47 +89,40 @@ def scope_body(
     return tuple(result)
 
 
-def _may_test(literal: Compare) -> bool:
+def _may_test(literal: ir.Compare) -> bool:
     """Whether the comparison is an equation that tests a value bound elsewhere."""
     return literal.comparator == "=" and (literal.when_unknown or literal.null_test)
 
 
-def scope_inner(literal: Without | Fold, needs: frozenset[Var]) -> tuple[ScopedLiteral, ...]:
+def scope_inner(literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[ScopedLiteral, ...]:
     """Compute what the literals of an inner body need. Variables that the outer literal needs have a value there."""
-    terms = literal.terms if isinstance(literal, Fold) else ()
-    return scope_body(literal.body, needs.union(term for term in terms if isinstance(term, Var)), needs)
+    terms = literal.terms if isinstance(literal, ir.Fold) else ()
+    return scope_body(literal.body, (*needs, *terms), needs)
 
 
-def binds(literal: CheckedLiteral) -> set[Var]:
+def binds(literal: ir.CheckedLiteral) -> set[ir.Var]:
     """The variables that have a value after the literal."""
     match literal:
-        case Match() | Compare(comparator="="):
+        case ir.Match() | ir.Compare(comparator="="):
             return set(variables(literal))
-        case Call():
-            return {output for output in literal.outputs if isinstance(output, Var)}
-        case Fold():
+        case ir.Call():
+            return {output for output in literal.outputs if isinstance(output, ir.Var)}
+        case ir.Fold():
             return {literal.target}
-        case Compare() | Without():
+        case ir.Compare() | ir.Without():
             return set()
 
 
-def _bindable(body: Sequence[ScopedLiteral], given: frozenset[Var]) -> frozenset[Var]:
+def _bindable(body: Sequence[ScopedLiteral], given: frozenset[ir.Var]) -> frozenset[ir.Var]:
     """The variables that literals can bind."""
-
-    def bind_more(bound: frozenset[Var]) -> frozenset[Var]:
-        for scoped_literal in body:
-            if scoped_literal.ready(bound):
-                bound |= binds(scoped_literal.literal)
-        return bound
-
-    return fixpoint(bind_more, given)
+    return close(given, body, lambda scoped, bound: binds(scoped.literal) if scoped.ready(bound) else ())
 
 
-def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> tuple[Conjunction, set[Var]]:
+def _order(body: Iterable[ScopedLiteral], bound: set[ir.Var], wanted: set[ir.Var]) -> tuple[Conjunction, set[ir.Var]]:
     """The literals in a safe order, and the variables, including `wanted` ones, that stay unbound."""
-    ordered: list[CheckedLiteral] = []
+    ordered: list[ir.CheckedLiteral] = []
     pending = list(body)
-    bound, unbound = set(bound), set[Var]()
+    bound, unbound = set(bound), set[ir.Var]()
     while pending and not unbound:
         at = next((at for at, candidate in enumerate(pending) if candidate.ready(bound)), None)
         if at is None:
@@ -149,8 +131,10 @@ def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> 
             break
         ready = pending.pop(at)
         literal = ready.literal
-        if isinstance(literal, Nesting):
-            terms = {term for term in literal.terms if isinstance(term, Var)} if isinstance(literal, Fold) else set()
+        if isinstance(literal, ir.Nesting):
+            terms = (
+                {term for term in literal.terms if isinstance(term, ir.Var)} if isinstance(literal, ir.Fold) else set()
+            )
             inside, unbound = _order(scope_inner(literal, ready.needs), set(ready.needs), terms)
             if inside != literal.body:
                 literal = replace(literal, body=inside)
@@ -159,13 +143,13 @@ def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> 
     return tuple(ordered), unbound | (wanted - bound)
 
 
-def _named(unbound: Iterable[Var]) -> set[Var]:
+def _named(unbound: Iterable[ir.Var]) -> set[ir.Var]:
     return {var for var in unbound if var.name}
 
 
-def _report(var: Var, span: Span, ordered: Conjunction, slips: Slips, is_group: bool) -> Diagnostic:
+def _report(var: ir.Var, span: Span, ordered: Conjunction, slips: Slips, is_group: bool) -> Diagnostic:
     name = var.name or "the result"
-    steps, bound = [], set[Var]()
+    steps, bound = [], set[ir.Var]()
     for literal in ordered:
         if new := sorted({bind.name for bind in binds(literal) - bound} - {""}):
             steps.append(f"{_label(literal)} ({literal.span}) binds {', '.join(new)}")
@@ -179,15 +163,15 @@ def _report(var: Var, span: Span, ordered: Conjunction, slips: Slips, is_group: 
     return Diagnostic("unsafe-variable", message, span, suggestion)
 
 
-def _label(literal: CheckedLiteral) -> str:
+def _label(literal: ir.CheckedLiteral) -> str:
     match literal:
-        case Match():
+        case ir.Match():
             return str(literal.relation)
-        case Call():
+        case ir.Call():
             return literal.builtin
-        case Compare():
+        case ir.Compare():
             return literal.comparator
-        case Fold():
+        case ir.Fold():
             return literal.function
-        case Without():
+        case ir.Without():
             return "not"

@@ -6,7 +6,7 @@ There is one for each strongly connected component of the dependencies, in topol
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -29,6 +29,7 @@ class Step(NamedTuple):
     relation: RelationRef
 
 
+P = TypeVar("P")
 T = TypeVar("T")
 Steps = Mapping[RelationRef, Collection[Step]]
 
@@ -101,6 +102,11 @@ def fixpoint(step: Callable[[T], T], value: T) -> T:
         if following == value:
             return value
         value = following
+
+
+def close(start: Iterable[T], parts: Collection[P], step: Callable[[P, frozenset[T]], Iterable[T]]) -> frozenset[T]:
+    """The start with what the parts add to it: `step` says what one part adds to those known."""
+    return fixpoint(lambda known: known.union(*(step(part, known) for part in parts)), frozenset(start))
 
 
 def _components(successors: Mapping[RelationRef, Sequence[RelationRef]]) -> Iterator[list[RelationRef]]:

@@ -15,7 +15,7 @@ from typing import Literal as OneOf
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.strata import fixpoint, settle
+from datalog_gate.analysis.strata import close, settle
 from datalog_gate.analysis.taint import Cell
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
@@ -144,7 +144,7 @@ def _directions(column: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> Iterat
                 yield None
 
 
-def _read_variables(rule: ir.CheckedRule, computed: Set[Cell]) -> set[ir.Var]:
+def _read_variables(rule: ir.CheckedRule, computed: Set[Cell]) -> frozenset[ir.Var]:
     """The variables that get their value from a row or a constant, also through equations and ``a ?? b``."""
     read = {
         term
@@ -153,19 +153,15 @@ def _read_variables(rule: ir.CheckedRule, computed: Set[Cell]) -> set[ir.Var]:
         for at, term in enumerate(match.arguments)
         if isinstance(term, ir.Var) and (match.relation, at) not in computed
     }
-    copies: list[tuple[ir.Pattern, tuple[ir.Operand, ...]]] = []
-    for literal in rule.body:
+
+    def copied(literal: ir.CheckedLiteral, read: frozenset[ir.Var]) -> Iterable[ir.Var]:
+        copies: tuple[tuple[ir.Pattern, tuple[ir.Operand, ...]], ...] = ()
         match literal:
             case ir.Compare("=", left, right):
-                copies += [(left, (right,)), (right, (left,))]
+                copies = (left, (right,)), (right, (left,))
             case ir.Call("??", inputs, (output,)):
-                copies.append((output, inputs))
+                copies = ((output, inputs),)
+        known = ((to, all(isinstance(source, ir.Const) or source in read for source in by)) for to, by in copies)
+        return [target for target, is_read in known if is_read and isinstance(target, ir.Var)]
 
-    def extend(read: set[ir.Var]) -> set[ir.Var]:
-        read = set(read)
-        for target, sources in copies:
-            if isinstance(target, ir.Var) and all(isinstance(source, ir.Const) or source in read for source in sources):
-                read.add(target)
-        return read
-
-    return fixpoint(extend, read)
+    return close(read, rule.body, copied)

@@ -70,7 +70,7 @@ class Assignments:
         """The body of a rule, a negation or an aggregate, with the variables that each literal needs."""
         if id(of) not in self._bodies:
             if isinstance(of, CheckedRule):
-                body = scope_body(of.body, [argument for argument in of.arguments if isinstance(argument, Var)])
+                body = scope_body(of.body, of.arguments)
             else:
                 assert isinstance(of.literal, Without | Fold)
                 body = scope_inner(of.literal, of.needs)

@@ -44,8 +44,7 @@ class Plan:
 def plan(rule: ir.CheckedRule, size: Size) -> Plan:
     """Plan a rule. A match of new rows comes first. Errors: TooDeepError, before a long body takes much time."""
     planner = _Planner(size, _find_single_use(rule))
-    head = [argument for argument in rule.arguments if isinstance(argument, ir.Var)]
-    body = planner.order(scope_body(rule.body, head))
+    body = planner.order(scope_body(rule.body, rule.arguments))
     return Plan(tuple(map(planner.term, rule.arguments)), body)
 
 

@@ -77,7 +77,7 @@ class _Worker:
             self.assert_facts(relation, ())
         for rule in stratum.rules:
             self.rule = rule
-            body = scope_body(rule.body, (argument for argument in rule.arguments if isinstance(argument, ir.Var)))
+            body = scope_body(rule.body, rule.arguments)
             nulls = [ir.Const(None)] * (self.width - len(rule.arguments))
             self.assert_clause(self.growing, (ir.Const(str(rule.relation)), *rule.arguments, *nulls), body, frozenset())
         result: dict[RelationRef, list[Row]] = {name: [] for name in self.own}

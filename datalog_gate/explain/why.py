@@ -114,7 +114,7 @@ class Why:
 
     def total(self, rule: ir.CheckedRule, literal: ir.Fold, binding: Binding) -> Total:
         """The value of an aggregate in the rule's body. Errors: BudgetError."""
-        needs = next(scoped.needs for scoped in _scoped(rule) if scoped.literal is literal)
+        needs = next(scoped.needs for scoped in scope_body(rule.body, rule.arguments) if scoped.literal is literal)
         bindings = self._search.of_body(scope_inner(literal, needs), {var: binding[var] for var in needs})
         terms = {tuple(_value(term, extended) for term in literal.terms) for extended, _ in bindings}
         rows = in_order([row for row in terms if row[0] is not None])
@@ -167,7 +167,9 @@ class Why:
             if isinstance(term, ir.Var) and value is not None:
                 known[term] = value
         best, failure = -1, Failure(rule, None, known)
-        open_: list[Iterator[tuple[tuple[ScopedLiteral, ...], Binding]]] = [iter([(_scoped(rule), known)])]
+        open_: list[Iterator[tuple[tuple[ScopedLiteral, ...], Binding]]] = [
+            iter([(scope_body(rule.body, rule.arguments), known)])
+        ]
         for _ in range(STEPS):
             if not open_:
                 break
@@ -201,10 +203,6 @@ class Why:
             case ir.Fold() as fold if not error:
                 return Failure(rule, fold, binding, self.total(rule, fold, binding))
         return Failure(rule, scoped.literal, binding, error=error)
-
-
-def _scoped(rule: ir.CheckedRule) -> tuple[ScopedLiteral, ...]:
-    return scope_body(rule.body, [argument for argument in rule.arguments if isinstance(argument, ir.Var)])
 
 
 def _aggregates(rule: ir.CheckedRule) -> dict[ir.Operand, ir.Call]:

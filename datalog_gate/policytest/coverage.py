@@ -211,7 +211,7 @@ def _bounds(span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def _mark(rule: ir.CheckedRule, literals: Sequence[LiteralCoverage]) -> None:
     bound: set[ir.Var] = set()
-    for scoped_literal in scope_body(rule.body, [term for term in rule.arguments if isinstance(term, ir.Var)]):
+    for scoped_literal in scope_body(rule.body, rule.arguments):
         owner = _owner(scoped_literal, literals)
         if owner and _may_fail(scoped_literal.literal, bound):
             owner.fails = True

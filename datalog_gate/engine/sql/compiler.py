@@ -212,7 +212,7 @@ class _Compiler:
         if isinstance(new_match, ir.Match):
             body[rule.body.index(new_match)] = replace(new_match, new=True)
         block = _Block(self)
-        block.take(scope_body(body, [term for term in rule.arguments if isinstance(term, ir.Var)]))
+        block.take(scope_body(body, rule.arguments))
         table = self.tables[rule.relation]
         projections: list[exp.Expr] = []
         for term, column in zip(rule.arguments, table.columns, strict=True):
