@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, product
+from itertools import product
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
@@ -106,47 +106,33 @@ def check_values(
     their strata. Derived columns are unrestricted unless the rules are the `whole` program."""
     types = catalogue.types()
     tables = {*cloud.names(), *(word for name in relations for word in (str(name), str(name).rpartition(":")[2]))}
-    others = [rule for rule in rules if rule.body]
-    facts = ir.group_rules(rule for rule in rules if not rule.body)
-    derived = {rule.relation for rule in rules}
-    texts: dict[tuple[RelationRef, int], set[str]] = {}
-    for rule in chain.from_iterable(facts.values()):
-        for at, argument in enumerate(rule.arguments):
-            texts.setdefault((rule.relation, at), set()).update(_texts(argument))
+    derived = {rule.relation for rule in rules} if whole else ()
     domains: Domains = {}
     for name, relation in relations.items():
-        domains[name] = {}
-        for at, column in enumerate(relation.columns):
-            if whole and name in derived:
-                domain = _bounded(Domain(frozenset(texts.get((name, at), ()))))
-            else:
-                domain = _listed(name, column, types, tables)
-            if domain:
-                domains[name][at] = domain
+        of_columns = (
+            Domain(frozenset()) if name in derived else _listed(name, column, types, tables)
+            for column in relation.columns
+        )
+        domains[name] = {at: domain for at, domain in enumerate(of_columns) if domain}
     visits: Counter[int] = Counter()
 
     def flow(rule: ir.CheckedRule) -> bool:
         visits[id(rule)] += 1
-        before = domains[rule.relation]
-        known = _known(rule.body, {}, domains) if before and visits[id(rule)] <= MOST_VISITS else {}
-        after = {}
-        for at, old in before.items() if visits[id(rule)] <= MOST_VISITS else ():
-            if domain := _either(old, _of(rule.arguments[at], known)):
-                after[at] = domain
+        before, after = domains[rule.relation], {}
+        if before and visits[id(rule)] <= MOST_VISITS:
+            known = _known(rule.body, {}, domains)
+            joined = {at: _either(old, _of(rule.arguments[at], known)) for at, old in before.items()}
+            after = {at: domain for at, domain in joined.items() if domain}
         domains[rule.relation] = after
         return before != after
 
     if whole:
-        settle(others, flow)
-    computed = {rule.relation for rule in others if not takes_given(rule)}
-    closed: dict[RelationRef, dict[int, Domain]] = {}
-    for name, of_columns in domains.items():
-        of_catalogue = {at: domain for at, domain in of_columns.items() if domain.complete and domain.listed}
-        if full := {at: domain for at, domain in of_catalogue.items() if domain.texts}:
-            closed[name] = full
+        settle(rules, flow)
+    facts = ir.group_rules(rule for rule in rules if not rule.body)
+    computed = {rule.relation for rule in rules if rule.body and not takes_given(rule)}
     lists = {name: rules for name, rules in facts.items() if name not in computed}
-    judge = _Judge(domains, closed, relations, facts, lists, computed, catalogue)
-    own = (rule for rule in others if files is None or rule.span.file in files)
+    judge = _Judge(domains, relations, facts, lists, computed, catalogue)
+    own = (rule for rule in rules if rule.body and (files is None or rule.span.file in files))
     return [diagnostic for rule in own for diagnostic in judge.body(rule.body, {}, ())]
 
 
@@ -178,9 +164,8 @@ def _either(first: Domain | None, other: Domain | None) -> Domain | None:
         return None
     full = [domain for domain in (first, other) if domain.texts]
     listed = bool(full) and all(domain.listed for domain in full)
-    return _bounded(
-        Domain(first.texts | other.texts, first.complete and other.complete, listed, first.what or other.what)
-    )
+    texts, complete = first.texts | other.texts, first.complete and other.complete
+    return Domain(texts, complete, listed, first.what or other.what) if len(texts) <= MOST_TEXTS else None
 
 
 def _both(domain: Domain | None, other: Domain | None) -> Domain | None:
@@ -198,10 +183,6 @@ def _folded(name: str, domain: Domain | None) -> Domain | None:
         return None
     texts = frozenset(text.lower() if name == "lower" else text.upper() for text in domain.texts)
     return domain._replace(texts=texts)
-
-
-def _bounded(domain: Domain) -> Domain | None:
-    return domain if len(domain.texts) <= MOST_TEXTS else None
 
 
 def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) -> Known:
@@ -241,8 +222,6 @@ class _Judge:
     """A check of bodies against the domains of all columns."""
 
     domains: Domains
-    closed: Mapping[RelationRef, Mapping[int, Domain]]
-    """The domains that are exactly the texts listed in the catalogue."""
     relations: Mapping[RelationRef, Relation]
     facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     """Rules without a body."""
@@ -294,9 +273,10 @@ class _Judge:
         for at, literal in enumerate((*around, *body)):
             own = at >= len(around)
             match literal:
-                case ir.Match(relation) if domains := self.closed.get(relation):
+                case ir.Match(relation) if domains := self.domains[relation]:
                     for place, term in literal.column_terms:
-                        if (domain := domains.get(place)) and isinstance(term, ir.Var):
+                        domain = domains.get(place)
+                        if domain and domain.complete and domain.listed and domain.texts and isinstance(term, ir.Var):
                             column = self.relations[relation].columns[place].name
                             places.setdefault(term, []).append((column, domain))
                             pairs |= {(term, term): literal.span} if own else {}
@@ -318,26 +298,22 @@ class _Judge:
         for at, argument in match.column_terms:
             domain = self.domains[match.relation].get(at)
             column = self.relations[match.relation].columns[at].name
-            if isinstance(argument, ir.Const):
-                if column == "path" and name in OF_PROPERTIES:
-                    yield from self._path(match, argument, body)
-                elif first := FIRST_STEPS.get((name, column)):
-                    step = ir.Const(str(argument.value).partition(".")[0])
-                    what = f"{column} of {match.relation} never begins with"
-                    yield from _strange(what, step, first, match.span)
-                    if column == "attribute":
-                        yield from _constraint(str(argument.value), match)
-                elif column == "attribute" and name == "heat:attribute":
-                    yield from self._attribute(match, argument, body)
-                else:
-                    yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
-            elif column == "path" and name in OF_PROPERTIES:
+            if column == "path" and name in OF_PROPERTIES:
                 for constant, _ in body.stated(argument, match.span):
                     yield from self._path(match, constant, body)
             elif column == "attribute" and name == "heat:attribute":
                 for constant, _ in body.stated(argument, match.span):
                     yield from self._attribute(match, constant, body)
-            elif argument and match.relation in self.facts and len(body.own) <= LONGEST:
+            elif isinstance(argument, ir.Const):
+                if first := FIRST_STEPS.get((name, column)):
+                    step = ir.Const(str(argument.value).partition(".")[0])
+                    what = f"{column} of {match.relation} never begins with"
+                    yield from _strange(what, step, first, match.span)
+                    if column == "attribute":
+                        yield from _constraint(str(argument.value), match)
+                else:
+                    yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
+            elif match.relation in self.facts and len(body.own) <= LONGEST:
                 others = [literal for literal in body.own if literal is not match]
                 rest = _known(others, outer, self.domains).get(argument)
                 if rest and (rest.listed or (rest.complete and self._is_computed(argument, (*around, *body.own)))):

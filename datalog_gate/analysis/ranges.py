@@ -20,8 +20,8 @@ MOST_TRIED = 20
 
 Lists = dict[RelationRef, list[ir.Const]]
 """The constants of the relations generated for lists of constants."""
-Bounded = dict[RelationRef, Mapping[int, "_Bound"]]
-"""What is known about the values of columns, by relation and position. Filled when relations are met."""
+Limited = Mapping[RelationRef, Mapping[int, Column]]
+"""The columns of whose values something is known, by relation and position."""
 
 
 class TextTest(NamedTuple):
@@ -35,23 +35,18 @@ class TextTest(NamedTuple):
         return f'{"not " if self.negated else ""}{self.name} "{self.part}"'
 
 
-class _Bound(NamedTuple):
-    """What is known about the values of a column: all of them, if they are few, and their range."""
-
-    column: Column
-    choices: tuple[Value, ...] | None
-    low: int | None
-    high: int | None
+def limited_columns(relations: Mapping[RelationRef, Relation]) -> Limited:
+    columns = {name: enumerate(relation.columns) for name, relation in relations.items()}
+    return {name: {at: column for at, column in pairs if _is_limited(column)} for name, pairs in columns.items()}
 
 
 @dataclass(slots=True)
 class Ranges:
     """What remains of the values of a body, literal by literal."""
 
-    relations: Mapping[RelationRef, Relation]
+    columns: Limited
     lists: Lists
     same: BodyFacts
-    bounded: Bounded
     _known: dict[ir.Operand, _Range] = field(default_factory=dict)
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
@@ -119,35 +114,19 @@ class Ranges:
     def _add_row(self, row: ir.Match) -> str | None:
         if row.relation in self.lists and isinstance(subject := row.arguments[0], ir.Var):
             return self._add_list(subject, self.lists[row.relation])
-        bounded = self.bounded.get(row.relation)
-        if bounded is None:
-            columns = self.relations[row.relation].columns
-            bounded = self.bounded[row.relation] = {
-                at: _bound(column) for at, column in enumerate(columns) if _is_bounded(column)
-            }
-        for at, term in row.column_terms if bounded else ():
-            if at not in bounded:
-                continue
-            column, choices, low, high = bounded[at]
-            known = self._of(term)
-            if isinstance(term, ir.Var) and choices is not None:
-                known.choices = choices
-            strange = isinstance(term, ir.Const) and isinstance(term.value, int) and term.value not in column.numbers
-            if column.numbers and strange and isinstance(term, ir.Const):
-                return f"{column.name} is never {quoted(term.value)}"
-            known.whole |= column.whole
-            if (low, high) != (None, None):
-                known.column = known.column or column.name
-                possible = known.limit(low, high)
-                if isinstance(term, ir.Const) and not (possible and known.narrow("=", term.value)):
-                    return f"{column.name} is never {quoted(term.value)}"
+        for at, column in self.columns[row.relation].items():
+            match row.arguments[at]:
+                case ir.Var() as term:
+                    self._of(term).take(column)
+                case ir.Const(value):
+                    known = _Range()
+                    if not (known.take(column) and known.choose([value]) and known.narrow("=", value)):
+                        return f"{column.name} is never {quoted(value)}"
         return None
 
     def _add_list(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
-        known = self._of(subject)
-        values = [constant.value for constant in listed]
-        known.choices = values if known.choices is None else [value for value in values if value in known.choices]
-        return None if known.is_possible() else f"{name_of(subject)} can't be in both lists"
+        is_possible = self._of(subject).choose([constant.value for constant in listed])
+        return None if is_possible else f"{name_of(subject)} can't be in both lists"
 
     def _exclude(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
         known = self._of(subject)
@@ -182,22 +161,15 @@ class Ranges:
         return f"{name} can't be both {before} and {shown}" if before else f"{name} is never {shown}"
 
 
-def _is_boolean(column: Column) -> bool:
-    return column.kinds & NOT_NULL == Kind.BOOLEAN
+def _is_limited(column: Column) -> bool:
+    return column.range != (None, None) or column.whole or bool(_choices(column))
 
 
-def _is_bounded(column: Column) -> bool:
-    """Whether anything is known about the values of a column."""
-    limited = column.range != (None, None) or column.whole or column.closed
-    return limited or bool(column.numbers) or _is_boolean(column)
-
-
-def _bound(column: Column) -> _Bound:
-    booleans = (TRUE, FALSE) if _is_boolean(column) else ()
-    choices: tuple[Value, ...] | None = None
-    if column.closed or column.numbers or booleans:
-        choices = (*column.allowed, *column.numbers, *booleans, *([None] if Kind.NULL in column.kinds else ()))
-    return _Bound(column, choices, *column.range)
+def _choices(column: Column) -> tuple[Value, ...]:
+    """All values of a column, if they are few."""
+    booleans = (TRUE, FALSE) if column.kinds & NOT_NULL == Kind.BOOLEAN else ()
+    few = (*(column.allowed if column.closed else ()), *column.numbers, *booleans)
+    return (*few, None) if few and Kind.NULL in column.kinds else few
 
 
 @dataclass(slots=True)
@@ -235,6 +207,20 @@ class _Range:
             is_open = comparator == "<" or (self.high == value and self.high_open)
             self.high, self.high_open = value, is_open
         return self.is_possible()
+
+    def choose(self, values: Collection[Value]) -> bool:
+        """Keep only some values; return whether something is left."""
+        self.choices = values if self.choices is None else [value for value in values if value in self.choices]
+        return self.is_possible()
+
+    def take(self, column: Column) -> bool:
+        """Become a value of a column; return whether something is left."""
+        if choices := _choices(column):
+            self.choose(choices)
+        self.whole |= column.whole
+        if column.range != (None, None):
+            self.column = self.column or column.name
+        return self.limit(*column.range)
 
     def limit(self, low: Value, high: Value) -> bool:
         """Add bounds, None where there is none; return whether something is left."""

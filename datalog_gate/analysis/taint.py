@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.strata import fixpoint, settle
+from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.schema.declaration import RelationRef, possible_version
@@ -60,13 +60,11 @@ class _Flow:
     variables: dict[ir.Var, int] = field(default_factory=dict)
 
     def through(self, body: Sequence[ir.CheckedLiteral]) -> None:
-        def follow(variables: dict[ir.Var, int]) -> dict[ir.Var, int]:
-            self.variables = dict(variables)
+        before = None
+        while before != self.variables:
+            before = dict(self.variables)
             for literal in body:
                 self._literal(literal)
-            return self.variables
-
-        self.variables = fixpoint(follow, self.variables)
 
     def of(self, operands: Iterable[ir.Pattern]) -> int:
         return max((self.variables.get(operand, 0) for operand in operands if isinstance(operand, ir.Var)), default=0)

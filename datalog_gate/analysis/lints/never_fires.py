@@ -12,11 +12,11 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import LONGEST, quoted
 from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.analysis.ranges import Bounded, Lists, Ranges
+from datalog_gate.analysis.ranges import Limited, Lists, Ranges, limited_columns
 from datalog_gate.analysis.slices import derivable
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
+from datalog_gate.schema.declaration import RelationRef, relation_name
 
 
 def find_contradictions(review: Review) -> Iterator[Diagnostic]:
@@ -28,7 +28,7 @@ def find_contradictions(review: Review) -> Iterator[Diagnostic]:
     for rule in rules:
         if relations[rule.relation].generated == "in":
             lists.setdefault(rule.relation, []).extend(term for term in rule.arguments if isinstance(term, ir.Const))
-    contradictions = _Contradictions(relations, review.by_relation, lists)
+    contradictions = _Contradictions(limited_columns(relations), review.by_relation, lists)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
     inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in rules)) - review.by_relation.keys()
@@ -63,10 +63,9 @@ def _nothing_in(body: Sequence[ir.CheckedLiteral], live: Set[RelationRef]) -> st
 
 @dataclass(slots=True)
 class _Contradictions:
-    relations: Mapping[RelationRef, Relation]
+    columns: Limited
     rules: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     lists: Lists
-    bounded: Bounded = field(default_factory=dict)
     inner: dict[tuple[Span, str], list[str | None]] = field(default_factory=dict)
     """Why the body of an aggregate or a negation never holds beside the literals around it, by the place and the
     function, or ``not``."""
@@ -89,9 +88,7 @@ class _Contradictions:
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no values satisfy the conjunction, or None."""
-        return self._no_row(body) or Ranges(self.relations, self.lists, BodyFacts(body), self.bounded).contradiction(
-            body
-        )
+        return self._no_row(body) or Ranges(self.columns, self.lists, BodyFacts(body)).contradiction(body)
 
     def _no_row(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no rule of a relation derives a row with these constants. A body of one literal may be a query and is
