@@ -11,7 +11,7 @@ inventory, limits, and `all:` relations, which hold the rows of every stack.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.strata import reads
@@ -90,17 +90,12 @@ def _lift_stratum(stratum: ir.Stratum, lifted: Set[RelationRef]) -> ir.Stratum:
 
 def _lift_rule(rule: ir.CheckedRule, lifted: Set[RelationRef]) -> ir.CheckedRule:
     """The rule with the root. If no relation of a stack binds the root, `ROOTS` does."""
-    body = _lift_body(rule.body, lifted)
+
+    def with_root(match: ir.Match) -> ir.Match:
+        is_lifted = match.relation in lifted
+        return replace(match, arguments=(ROOT_VARIABLE, *match.arguments)) if is_lifted else match
+
+    body = ir.map_matches(rule.body, with_root)
     if not any(isinstance(literal, ir.Match) and literal.relation in lifted for literal in body):
         body = (ir.Match(ROOTS, (ROOT_VARIABLE,), rule.span), *body)
     return replace(rule, arguments=(ROOT_VARIABLE, *rule.arguments), body=body)
-
-
-def _lift_body(body: Sequence[ir.CheckedLiteral], lifted: Set[RelationRef]) -> tuple[ir.CheckedLiteral, ...]:
-    literals = list(body)
-    for at, literal in enumerate(body):
-        if isinstance(literal, ir.Match) and literal.relation in lifted:
-            literals[at] = replace(literal, arguments=(ROOT_VARIABLE, *literal.arguments))
-        elif isinstance(literal, ir.Nesting):
-            literals[at] = replace(literal, body=_lift_body(literal.body, lifted))
-    return tuple(literals)

@@ -9,11 +9,10 @@ The request, the inventory, limits and declared relations have no old version::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from operator import is_
+from collections.abc import Collection, Mapping, Sequence
 
-from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Match, Nesting, Var, group_rules
-from datalog_gate.analysis.strata import fixpoint, matches
+from datalog_gate.analysis.program import CheckedRule, Match, Var, group_rules, map_matches
+from datalog_gate.analysis.strata import close, matches
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.records import replace
 from datalog_gate.language.ast import NOWHERE
@@ -62,12 +61,13 @@ def with_old_state(
     )
     changing = _dependents(read, {name for name in inputs if is_old(name) or name in TRANSITION - {"gate:request"}})
 
-    def in_original(name: RelationRef) -> RelationRef:
-        plain = current_version(name)
-        return name if plain in moving or catalogue.relation(name) else plain
+    def in_original(match: Match) -> Match:
+        plain = current_version(match.relation)
+        is_right = plain == match.relation or plain in moving or catalogue.relation(match.relation)
+        return match if is_right else replace(match, relation=plain)
 
-    def in_copy(name: RelationRef) -> RelationRef:
-        return old_version(name) if name in moving else name
+    def in_copy(match: Match) -> Match:
+        return replace(match, relation=old_version(match.relation)) if match.relation in moving else match
 
     old_matches = [match for rule in own for match in matches(rule.body) if is_old(match.relation)]
     wrong = [match for match in old_matches if current_version(match.relation) in changing]
@@ -86,31 +86,18 @@ def with_old_state(
         name = waiting.pop()
         if name in moving and name in by_head and name not in copies:
             copies[name] = [
-                replace(rule, relation=old_version(name), body=_renamed(rule.body, in_copy)) for rule in by_head[name]
+                replace(rule, relation=old_version(name), body=map_matches(rule.body, in_copy))
+                for rule in by_head[name]
             ]
             waiting += read[name]
     originals = [
-        rule if (body := _renamed(rule.body, in_original)) is rule.body else replace(rule, body=body) for rule in own
+        rule if (body := map_matches(rule.body, in_original)) is rule.body else replace(rule, body=body) for rule in own
     ]
     names = copies.keys() | {name for copied in copies for name in read[copied] & moving}
     added = {old_version(name): replace(relations[name], old=True) for name in names}
     return originals + [rule for copied in copies.values() for rule in copied], added, diagnostics
 
 
-def _dependents(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
+def _dependents(read: Reads, roots: set[RelationRef]) -> frozenset[RelationRef]:
     """The roots and all relations that depend on them."""
-    return fixpoint(lambda known: known | {name for name, names in read.items() if not known.isdisjoint(names)}, roots)
-
-
-def _renamed(
-    body: tuple[CheckedLiteral, ...], rename: Callable[[RelationRef], RelationRef]
-) -> tuple[CheckedLiteral, ...]:
-    """The body with other relations; the same object if none changes."""
-    literals = list(body)
-    for at, literal in enumerate(body):
-        if isinstance(literal, Match):
-            if (name := rename(literal.relation)) != literal.relation:
-                literals[at] = replace(literal, relation=name)
-        elif isinstance(literal, Nesting) and (inner := _renamed(literal.body, rename)) is not literal.body:
-            literals[at] = replace(literal, body=inner)
-    return body if all(map(is_, literals, body)) else tuple(literals)
+    return close(roots, read.items(), lambda item, known: () if known.isdisjoint(item[1]) else item[:1])

@@ -6,11 +6,12 @@ All names are resolved. The literals of a body are in an order that binds each v
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Value
 from datalog_gate.schema.declaration import Relation, RelationRef, whole_version
 
@@ -262,6 +263,19 @@ def variables(literal: CheckedLiteral) -> Iterator[Var]:
     if isinstance(literal, Nesting):
         for inner in literal.body:
             yield from variables(inner)
+
+
+def map_matches(
+    body: tuple[CheckedLiteral, ...], change: Callable[[Match], CheckedLiteral]
+) -> tuple[CheckedLiteral, ...]:
+    """The body with other matches, inside of negations and aggregates too; the same object if none changes."""
+    literals = list(body)
+    for at, literal in enumerate(body):
+        if isinstance(literal, Match):
+            literals[at] = change(literal)
+        elif isinstance(literal, Nesting) and (inner := map_matches(literal.body, change)) is not literal.body:
+            literals[at] = replace(literal, body=inner)
+    return body if all(map(is_, literals, body)) else tuple(literals)
 
 
 def renamed(part: Any, names: Mapping[Var, Operand]) -> Any:
