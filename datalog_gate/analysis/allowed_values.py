@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -133,7 +133,7 @@ def check_values(
     lists = {name: rules for name, rules in facts.items() if name not in computed}
     judge = _Judge(domains, relations, facts, lists, computed, catalogue)
     own = (rule for rule in rules if rule.body and (files is None or rule.span.file in files))
-    return [diagnostic for rule in own for diagnostic in judge.body(rule.body, {}, ())]
+    return [diagnostic for rule in own for diagnostic in judge.body(BodyFacts(rule.body, lists=lists), {})]
 
 
 def _listed(name: RelationRef, column: Column, types: Sequence[str], tables: Collection[str]) -> Domain | None:
@@ -231,17 +231,14 @@ class _Judge:
     """The relations that rules with a body fill."""
     catalogue: Catalogue
 
-    def body(
-        self, body: Sequence[ir.CheckedLiteral], outer: Known, around: Sequence[ir.CheckedLiteral]
-    ) -> Iterator[Diagnostic]:
-        """Check a body. `around` are the literals of the bodies around it, `outer` the domains of their variables."""
-        known = _known(body, outer, self.domains)
-        facts = BodyFacts(body, lists=self.lists)
-        yield from self._never_equal(body, around)
-        for literal in body:
+    def body(self, body: BodyFacts, outer: Known) -> Iterator[Diagnostic]:
+        """Check a body. `outer` are the domains of the variables around it."""
+        known = _known(body.own, outer, self.domains)
+        yield from self._never_equal(body)
+        for literal in body.own:
             match literal:
                 case ir.Match():
-                    yield from self._match(literal, facts, outer, around)
+                    yield from self._match(literal, body, outer)
                 case ir.Compare("=" | "!="):
                     for term, _, other in literal.from_each_side:
                         if isinstance(term, ir.Var):
@@ -251,10 +248,7 @@ class _Judge:
                         domain = domain._replace(complete=False)
                         yield from _strange(f"{name_of(value)} is never", default, domain, span)
                 case ir.Call("starts_with", (ir.Var() as value, ir.Const(str() as part)), _, span) if any(
-                    isinstance(other, ir.Match)
-                    and relation_name(other.relation) in OF_SCALARS
-                    and other.arguments[1] == value
-                    for other in (*around, *body)
+                    at == 1 and relation_name(match.relation) in OF_SCALARS for match, at in body.places(value)
                 ):
                     yield from self._start_of_path(part, span)
                 case ir.Call(name, (ir.Var() as value, ir.Const(str() as part)), _, span) if name in TESTS:
@@ -262,38 +256,34 @@ class _Judge:
                     if domain and domain.listed and domain.texts and not domain.what:
                         yield from _no_such_text(value, name, part, domain, span)
                 case ir.Without(inner) | ir.Fold(_, _, inner):
-                    yield from self.body(inner, known, (*around, *body))
+                    yield from self.body(BodyFacts(inner, body.around, self.lists), known)
 
-    def _never_equal(
-        self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral]
-    ) -> Iterator[Diagnostic]:
+    def _never_equal(self, body: BodyFacts) -> Iterator[Diagnostic]:
         """Report columns that are joined or compared but have no text in common."""
-        places: dict[ir.Operand, list[tuple[str, Domain]]] = {}
-        pairs: dict[tuple[ir.Operand, ir.Operand], Span] = {}
-        for at, literal in enumerate((*around, *body)):
-            own = at >= len(around)
+        spans: dict[tuple[ir.Operand, ir.Operand], Span] = {}
+        for literal in body.own:
             match literal:
-                case ir.Match(relation) if domains := self.domains[relation]:
-                    for place, term in literal.column_terms:
-                        domain = domains.get(place)
-                        if domain and domain.complete and domain.listed and domain.texts and isinstance(term, ir.Var):
-                            column = self.relations[relation].columns[place].name
-                            places.setdefault(term, []).append((column, domain))
-                            pairs |= {(term, term): literal.span} if own else {}
-                case ir.Compare("=" | "!=", left, right) if own:
-                    pairs[left, right] = literal.span
-        for (term, other), span in pairs.items():
-            for (column, domain), (twin, texts) in product(places.get(term, ()), places.get(other, ())):
+                case ir.Match():
+                    classes = [body.leader(term) for _, term in literal.column_terms]
+                    spans |= dict.fromkeys(zip(classes, classes, strict=True), literal.span)
+                case ir.Compare("=" | "!=", left, right):
+                    spans[body.leader(left), body.leader(right)] = literal.span
+        for (term, other), span in spans.items():
+            for (column, domain), (twin, texts) in product(self._closed(term, body), self._closed(other, body)):
                 if not domain.texts & texts.texts:
                     message = f"{column} and {twin} are never equal: they have no value in common"
-                    yield Diagnostic(
-                        "kind-mismatch", message, span, "compare columns that can have the same values", "warning"
-                    )
+                    advice = "compare columns that can have the same values"
+                    yield Diagnostic("kind-mismatch", message, span, advice, "warning")
                     break
 
-    def _match(
-        self, match: ir.Match, body: BodyFacts, outer: Known, around: Sequence[ir.CheckedLiteral]
-    ) -> Iterator[Diagnostic]:
+    def _closed(self, operand: ir.Operand, body: BodyFacts) -> Iterator[tuple[str, Domain]]:
+        """The columns that hold the operand of which the catalogue lists all texts."""
+        for match, at in body.places(operand):
+            domain = self.domains[match.relation].get(at)
+            if domain and domain.complete and domain.listed and domain.texts:
+                yield self.relations[match.relation].columns[at].name, domain
+
+    def _match(self, match: ir.Match, body: BodyFacts, outer: Known) -> Iterator[Diagnostic]:
         name = relation_name(match.relation)
         for at, argument in match.column_terms:
             domain = self.domains[match.relation].get(at)
@@ -316,15 +306,12 @@ class _Judge:
             elif match.relation in self.facts and len(body.own) <= LONGEST:
                 others = [literal for literal in body.own if literal is not match]
                 rest = _known(others, outer, self.domains).get(argument)
-                if rest and (rest.listed or (rest.complete and self._is_computed(argument, (*around, *body.own)))):
+                if rest and (rest.listed or (rest.complete and self._is_computed(argument, body))):
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
 
-    def _is_computed(self, operand: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> bool:
+    def _is_computed(self, operand: ir.Operand, body: BodyFacts) -> bool:
         """Whether the operand comes from a relation that rules fill."""
-        return any(
-            isinstance(literal, ir.Match) and operand in literal.arguments and literal.relation in self.computed
-            for literal in body
-        )
+        return any(match.relation in self.computed for match, _ in body.places(operand))
 
     def _facts_beside(self, match: ir.Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
         """Report facts, or choices of a list, that are joined with catalogue texts and match none. A fact that is

@@ -67,6 +67,10 @@ class BodyFacts:
         """The constants that the operand must equal, by equations or by a list."""
         return [*self.constants(operand, span), *self.listed(operand)]
 
+    def texts(self, operand: ir.Pattern, span: Span) -> list[tuple[str, Span]]:
+        """The texts among what the operand must equal."""
+        return [(given.value, at) for given, at in self.stated(operand, span) if isinstance(given.value, str)]
+
     def places(self, operand: ir.Operand) -> Sequence[Place]:
         """The columns that hold the variable."""
         return self._places.get(self.leader(operand), ())

@@ -28,9 +28,8 @@ def find_compared_texts(review: Review) -> Iterator[Diagnostic]:
         named_only, is_resource = review.relations[match.relation].named_only, _is_resource(match)
         for at, argument in match.column_terms:
             if named_only or is_resource or review.column((match, at)).name == "path":
-                for constant, span in body.stated(argument, match.span):
-                    if isinstance(text := constant.value, str):
-                        yield from _find(text, span, (match, at), review)
+                for text, span in body.texts(argument, match.span):
+                    yield from _find(text, span, (match, at), review)
 
 
 def _is_resource(match: Match) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from datalog_gate.analysis.linting import Lint, Review, warn
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.language.ast import Aggregate, Constant
-from datalog_gate.language.walk import nodes
 
 IN_PLACE_OF_CONSTANTS = {
     **dict.fromkeys(("sum", "avg"), "add the variables that tell the rows apart after it"),
@@ -20,11 +19,10 @@ IN_PLACE_OF_CONSTANTS = {
 
 
 def find_constant_aggregates(review: Review) -> Iterator[Diagnostic]:
-    for rule, _ in review.written:
-        for node in nodes((*rule.head.arguments, *rule.body)):
-            if isinstance(node, Aggregate) and all(isinstance(term, Constant) for term in node.terms):
-                message = f"every row gives {node.function} the same tuple, which counts only once"
-                yield warn("constant-aggregate", message, node.span, IN_PLACE_OF_CONSTANTS[node.function])
+    for node, _ in review.nodes:
+        if isinstance(node, Aggregate) and all(isinstance(term, Constant) for term in node.terms):
+            message = f"every row gives {node.function} the same tuple, which counts only once"
+            yield warn("constant-aggregate", message, node.span, IN_PLACE_OF_CONSTANTS[node.function])
 
 
 LINT = Lint(

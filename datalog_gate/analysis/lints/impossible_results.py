@@ -25,14 +25,14 @@ def find_impossible_results(review: Review) -> Iterator[Diagnostic]:
 
 def _case(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Iterator[Diagnostic]:
     """Report a constant of the other case."""
-    given = body.stated(output, call.span)
+    given = body.texts(output, call.span)
     for literal in body.around:
         match literal:
-            case ir.Call("starts_with" | "ends_with" | "contains", (text, ir.Const() as part), _, span):
+            case ir.Call("starts_with" | "ends_with" | "contains", (text, ir.Const(str() as part)), _, span):
                 given += [(part, span)] if body.leader(text) == body.leader(output) else []
-    for constant, span in given:
-        if isinstance(constant.value, str) and (written := CASES[call.builtin](constant.value)) != constant.value:
-            message = f"{call.builtin} never returns {constant.value!r}"
+    for part, span in given:
+        if (written := CASES[call.builtin](part)) != part:
+            message = f"{call.builtin} never returns {part!r}"
             yield warn("unknown-value", message, span, suggest_code(quoted(written)))
 
 

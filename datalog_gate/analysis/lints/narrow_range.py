@@ -76,8 +76,7 @@ def _narrow_defaults(match: ir.Match, positions: Mapping[str, int], body: BodyFa
         for literal in body.own if given else ():
             match literal:
                 case ir.Call("??", (value, ir.Const(str() as default)), (ir.Var() as result,), span) if value == given:
-                    texts = (constant.value for constant, _ in body.stated(result, span))
-                    wanted = sorted({text for text in texts if isinstance(text, str)})
+                    wanted = sorted({text for text, _ in body.texts(result, span)})
                     if wanted and default not in wanted and not (column == "remote_ip_prefix" and default in WORLD):
                         message = f"a rule without {column} allows {what}, but with this default, {default},"
                         best = next((text for text in wanted if text in WORLD), wanted[0])

@@ -90,7 +90,8 @@ def _find(body: BodyFacts, sizes: Mapping[ir.Operand, SizedValue], columns: Size
                     if size := sizes.get(body.leader(side)):
                         yield from _in_bytes(side, size, other, body, span)
                         given |= dict.fromkeys(_stated(body.listed(other)), size)
-                        given |= {(span, numbers[key]): size} if (key := body.leader(other)) in numbers else {}
+                        if (number := _number_of(other, body, numbers)) is not None:
+                            given[span, number] = size
     for (span, number), size in given.items():
         if number > size.most:
             message = f"{size.column} is in {size.unit}, and never as large as {_shown(number)}"
@@ -101,7 +102,9 @@ def _find(body: BodyFacts, sizes: Mapping[ir.Operand, SizedValue], columns: Size
 def _in_bytes(
     side: ir.Operand, size: SizedValue, other: ir.Operand, body: BodyFacts, span: Span
 ) -> Iterator[Diagnostic]:
-    if not size.computed and any(body.leader(other) == body.leader(result) for result in _parsed(body)):
+    calls = (literal for literal in body.around if isinstance(literal, ir.Call) and literal.builtin == "parse_size")
+    parsed = {body.leader(call.outputs[0]) for call in calls if call.outputs[0]}
+    if not size.computed and body.leader(other) in parsed:
         factor = "1024 * 1024 * 1024" if size.unit == "GiB" else "1024 * 1024"
         message = f"{size.column} is in {size.unit}, but parse_size returns bytes"
         yield warn("kind-mismatch", message, span, f"compare {name_of(side)} * {factor}")
@@ -141,10 +144,6 @@ def _numbers(body: BodyFacts) -> dict[ir.Operand, Fraction]:
                 first, second = (_number_of(term, body, numbers) for term in (left, right))
                 if first is not None and second is not None:
                     numbers[body.leader(result)] = ARITHMETIC[sign](first, second)
-            case ir.Compare(_, left, right):
-                for side in (left, right):
-                    if (number := _number_of(side, body, numbers)) is not None:
-                        numbers[body.leader(side)] = number
     return numbers
 
 
@@ -163,12 +162,6 @@ def _stated(constants: Iterable[Given]) -> Iterator[tuple[Span, Fraction]]:
     for constant, span in constants:
         if (number := _number(constant)) is not None:
             yield span, number
-
-
-def _parsed(body: BodyFacts) -> Iterator[ir.Operand]:
-    for literal in body.around:
-        if isinstance(literal, ir.Call) and literal.builtin == "parse_size":
-            yield from filter(None, literal.outputs)
 
 
 def _in_unit(number: Fraction, most: Fraction) -> str:

@@ -36,14 +36,12 @@ def _find_written(atom: ast.Atom, builtin: Builtin) -> Iterator[Diagnostic]:
 
 def _find(call: ir.Call, body: BodyFacts) -> Iterator[Diagnostic]:
     text, part = call.inputs
-    for constant, span in body.stated(part, call.span):
-        if not isinstance(constant.value, str):
-            continue
+    for wanted, span in body.texts(part, call.span):
         if call.builtin == "matches":
-            if isinstance(part, ir.Var) and (loose := find_looseness(constant.value)):
+            if isinstance(part, ir.Var) and (loose := find_looseness(wanted)):
                 yield warn("loose-pattern", loose[0], span, loose[1])
-        elif LIKE_PATTERN.search(constant.value) and not is_time(text, body):
-            message = f"{call.builtin} looks for {quoted(constant.value)} literally, not as a pattern"
+        elif LIKE_PATTERN.search(wanted) and not is_time(text, body):
+            message = f"{call.builtin} looks for {quoted(wanted)} literally, not as a pattern"
             yield warn("loose-pattern", message, span, "use matches, or remove the wildcards")
 
 

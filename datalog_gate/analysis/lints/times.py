@@ -20,8 +20,7 @@ def find_times(review: Review) -> Iterator[Diagnostic]:
     for literal, body in review.literals:
         match literal:
             case ir.Match("gate:now", (argument,)):
-                stated = ((constant.value, at) for constant, at in body.stated(argument, literal.span))
-                for text, span in [(text, at) for text, at in stated if isinstance(text, str)][:1]:
+                for text, span in body.texts(argument, literal.span)[:1]:
                     message = f"the time is never {text!r}: {WRITTEN}"
                     advice = 'compare it, time >= "2027-03-01", or use days_until'
                     yield warn("unknown-value", message, span, advice)
@@ -39,17 +38,17 @@ def is_time(operand: ir.Operand, body: BodyFacts) -> bool:
 
 
 def _compared(other: ir.Operand, body: BodyFacts, compare: ir.Compare) -> Iterator[Diagnostic]:
-    for constant, span in body.stated(other, compare.span):
-        if isinstance(constant.value, str) and not read_day(constant.value):
-            message = f"{constant.value!r} is not a time: times are compared as text"
+    for text, span in body.texts(other, compare.span):
+        if not read_day(text):
+            message = f"{text!r} is not a time: times are compared as text"
             yield warn("unknown-value", message, span, 'write it like "2027-03-01"')
 
 
 def _searched(part: ir.Operand, body: BodyFacts, call: ir.Call) -> Iterator[Diagnostic]:
     known = START if call.builtin == "starts_with" else PART
-    for constant, span in body.stated(part, call.span):
-        if isinstance(constant.value, str) and not known.fullmatch(constant.value):
-            message = f"the time never has {quoted(constant.value)}: {WRITTEN}"
+    for text, span in body.texts(part, call.span):
+        if not known.fullmatch(text):
+            message = f"the time never has {quoted(text)}: {WRITTEN}"
             yield warn("unknown-value", message, span, 'compare it, time >= "2027-03-01", or use unpack_date')
 
 
