@@ -1,11 +1,11 @@
 """The passes from syntax trees to a checked program with policies.
 
-Every error and warning of all passes is reported together.
+`PASSES` has them in order. Every error and warning of all passes is reported together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from datalog_gate.analysis.aggregate_keys import check_sets
 from datalog_gate.analysis.allowed_values import check_values
@@ -80,6 +80,39 @@ class Focus:
     """The previous lowering of the modules below, if any. It outlives the check."""
 
 
+@dataclass(slots=True)
+class _Draft:
+    """What the passes so far have made of the modules."""
+
+    names: Names
+    modules: Sequence[Module]
+    focus: Focus | None
+    problems: Sequence[Diagnostic]
+    """The diagnostics of the parser."""
+    diagnostics: list[Diagnostic]
+    rules: list[CheckedRule] = field(default_factory=list)
+    relations: dict[RelationRef, Relation] = field(default_factory=dict)
+    policies: Sequence[Policy] = ()
+    unlocks: Sequence[Unlock] = ()
+    strata: Sequence[Stratum] = ()
+    old_rules: Sequence[CheckedRule] = ()
+    """The rules with those of old versions."""
+    program: CheckedProgram | None = None
+
+    @property
+    def valid(self) -> bool:
+        return not _has_error(self.diagnostics)
+
+    @property
+    def own(self) -> list[Module]:
+        """The modules to report."""
+        return [module for module in self.modules if self.focus is None or module.name == self.focus.module]
+
+    @property
+    def read_elsewhere(self) -> frozenset[str]:
+        return self.focus.read if self.focus else frozenset()
+
+
 def check(
     modules: Sequence[Module],
     *,
@@ -99,70 +132,184 @@ def check(
     warnings.
     """
     names = Names(modules, given or {}, query, lenient, catalogue)
-    diagnostics = [*problems]
-    if focus:
-        modules = [module for module in modules if module.name in focus.needed]
-    if names.congress:
-        modules, notes = _translate_congress(modules, names)
-        diagnostics += notes
-    own = [module for module in modules if focus is None or module.name == focus.module]
-    below = _lower_below(modules, names, focus) if focus and not names.congress else Lowered()
-    known = {module.name for module in below.modules}
-    lowered = _lower([module for module in modules if module.name not in known], names, below)
-    rules, relations = [*lowered.rules], dict(lowered.relations)
-    diagnostics += lowered.diagnostics
-    if names.query is None and not _has_error(problems):  # a rule that can't be parsed may read them
-        diagnostics += names.unread(own, focus.read if focus else ())
-    policies = Policies(modules, names, relations)
-    rules += _define_unlocked(policies.unlocks)
-    unlocking = (*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE)
-    relations |= {relation.name: relation for relation in unlocking}
-    live_rules, live_reads = _define_live(relations, catalogue)
-    rules += live_rules
-    relations |= live_reads
-    strata, wrong_cycles = stratify(rules)
-    all_rules, old_relations, wrong_old = with_old_state(rules, relations, {EFFECTIVE.name}, catalogue)
-    diagnostics += [*policies.diagnostics, *wrong_cycles, *wrong_old]
-    diagnostics += _check_services(rules, policies.unlocks)
-    in_order_of_strata = [rule for stratum in strata for rule in stratum.rules]
-    whole, files = not _has_error(diagnostics), {module.file for module in own} if focus else None
-    diagnostics += check_values(in_order_of_strata, relations, catalogue, whole=whole, files=files)
-    valid = not _has_error(diagnostics)
-    review = Review(
-        own,
-        names,
-        in_order_of_strata if valid else (),
-        relations,
-        tuple(policies.policies.values()) if valid else (),
-        read=focus.read if focus else (),
-    )
-    diagnostics += find_lints(review, loading=True)
-    if _has_error(diagnostics):
-        raise RulesError(diagnostics, sources)
-    if all_rules != rules:
-        rules, strata = all_rules, stratify(all_rules)[0]
-        relations |= old_relations
-    policies_by_id = tuple(policies.policies[identity] for identity in sorted(policies.policies))
-    program = _program(rules, relations, strata, names)
-    if wrong_clouds := [*_check_cloud_wide(program, policies_by_id, policies.unlocks)]:
-        raise RulesError([*diagnostics, *wrong_clouds], sources)
-    return Checked(tuple(modules), program, policies_by_id, tuple(policies.unlocks), in_order(diagnostics))
+    needed = [module for module in modules if focus is None or module.name in focus.needed]
+    draft = _Draft(names, needed, focus, problems, [*problems])
+    for run in PASSES:
+        draft.diagnostics += run(draft)
+    if draft.program is None or not draft.valid:
+        raise RulesError(draft.diagnostics, sources)
+    warnings = in_order(draft.diagnostics)
+    return Checked(tuple(draft.modules), draft.program, tuple(draft.policies), tuple(draft.unlocks), warnings)
 
 
 def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(diagnostic.severity == "error" for diagnostic in diagnostics)
 
 
-def _translate_congress(modules: Sequence[Module], names: Names) -> tuple[tuple[Module, ...], list[Diagnostic]]:
-    """Translate ``p(x) :- nova:servers(id=x, 6='True')`` to ``p(x) :- nova:servers(id=x, locked=true)``.
+def _translate_congress(draft: _Draft) -> Iterable[Diagnostic]:
+    """``p(x) :- nova:servers(id=x, 6='True')`` => ``p(x) :- nova:servers(id=x, locked=true)``
 
     The kind of a column decides what a text in it means. Since Congress rules may derive the column, kinds are first
     inferred from a translation that knows none.
     """
+    if not draft.names.congress:
+        return ()
     from datalog_gate.analysis.congress.normalize import translate  # few rules are of Congress
 
-    untyped, _ = translate(modules, names, {})
-    return translate(modules, names, _lower(untyped, names, Lowered()).relations)
+    untyped, _ = translate(draft.modules, draft.names, {})
+    relations = _lower(untyped, draft.names, Lowered()).relations
+    draft.modules, notes = translate(draft.modules, draft.names, relations)
+    return notes
+
+
+def _lower_modules(draft: _Draft) -> Iterable[Diagnostic]:
+    """``p(x) :- x > 1, not r(x), q(x)`` => ``p(x) :- q(x), x > 1, not r(x)``, and the kinds of `p`."""
+    focus, names = draft.focus, draft.names
+    below = _lower_below(draft.modules, names, focus) if focus and not names.congress else Lowered()
+    known = {module.name for module in below.modules}
+    lowered = _lower([module for module in draft.modules if module.name not in known], names, below)
+    draft.rules, draft.relations = [*lowered.rules], dict(lowered.relations)
+    return lowered.diagnostics
+
+
+def _find_unread(draft: _Draft) -> Iterable[Diagnostic]:
+    if draft.names.query is not None or _has_error(draft.problems):  # a rule that can't be parsed may read them
+        return ()
+    return draft.names.unread(draft.own, draft.read_elsewhere)
+
+
+def _read_annotations(draft: _Draft) -> Iterable[Diagnostic]:
+    """Annotated rules => also policies and unlocks, and for ``@unlock("edge") open(g) :- ...`` the rule
+
+    ``gate:unlocked("edge", r) :- open(g), gate:effective#(g), gate:grant(g, "edge", _), gate:grant_scope(g, r)``
+    """
+    found = Policies(draft.modules, draft.names, draft.relations)
+    draft.policies = [found.policies[identity] for identity in sorted(found.policies)]
+    draft.unlocks = found.unlocks
+    grant, resource = Var("grant"), Var("resource")
+    for unlock in found.unlocks:
+        service, span = Const(unlock.service), unlock.span
+        body = (
+            Match(unlock.relation, (grant,), span),
+            Match(EFFECTIVE.name, (grant,), span),
+            Match("gate:grant", (grant, service, None), span),
+            Match("gate:grant_scope", (grant, resource), span),
+        )
+        draft.rules.append(CheckedRule(UNLOCKED, (service, resource), body, span))
+    fixed = (*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE)
+    draft.relations |= {relation.name: relation for relation in fixed}
+    return found.diagnostics
+
+
+def _define_live(draft: _Draft) -> Iterable[Diagnostic]:
+    """``p(r) :- live:os:nova:server(r, ...)`` => also the rule of the `live:` relation:
+
+    ``live:os:nova:server(r, id, ...) :- os:nova:server(r, ...), heat:physical(r, id), nova:servers(id, ...)``
+    """
+    catalogue = draft.names.catalogue
+    for name in sorted(name for name in draft.relations if isinstance(name, str) and cloud.live_relation(name)):
+        table, column = cloud.LIVE_TABLES[name.removeprefix(cloud.LIVE)]
+        type_name = name.removeprefix(cloud.LIVE).partition(".")[0]
+        declared, of_type = catalogue.relation(table), catalogue.relation(type_name)
+        assert declared
+        resource, row = Var("", "resource"), tuple(Var("", str(at)) for at in range(len(declared.columns)))
+        physical = Match("heat:physical", (resource, row[declared.positions[column]]), NOWHERE)
+        body: tuple[Match, ...] = (physical, Match(table, row, NOWHERE))
+        draft.relations |= {table: declared, "heat:physical": FIXED["heat:physical"]}
+        if of_type:  # an operator's catalogue may lack the type
+            body = (Match(type_name, (resource, *(None for _ in of_type.columns[1:])), NOWHERE), *body)
+            draft.relations[type_name] = of_type
+        draft.rules.append(CheckedRule(name, (resource, *row), body, NOWHERE))
+    return ()
+
+
+def _order_strata(draft: _Draft) -> Iterable[Diagnostic]:
+    """Rules => strata, none of which depends on its own negation."""
+    draft.strata, diagnostics = stratify(draft.rules)
+    return diagnostics
+
+
+def _add_old_versions(draft: _Draft) -> Iterable[Diagnostic]:
+    """``q(s) :- old:p(s)`` => also the rules of `old:p`, which replace its stand-in."""
+    catalogue, inputs = draft.names.catalogue, {EFFECTIVE.name}
+    draft.old_rules, added, diagnostics = with_old_state(draft.rules, draft.relations, inputs, catalogue)
+    draft.relations |= added
+    return diagnostics
+
+
+def _check_services(draft: _Draft) -> Iterator[Diagnostic]:
+    """Report services that no rule unlocks: ``not gate:unlocked("egde", r)``, or a grant for a misspelt service."""
+    services = {unlock.service for unlock in draft.unlocks}
+    for rule in draft.rules:
+        for match in matches(rule.body):
+            name = relation_name(match.relation)
+            service = match.arguments[SERVICES[name]] if name in SERVICES else None
+            if not isinstance(service, Const) or service.value in services:
+                continue
+            if name == UNLOCKED or slip(str(service.value), services):
+                message = f"no rule unlocks the service {service.value}"
+                advice = did_you_mean(str(service.value), services, f'write a rule with @unlock("{service.value}")')
+                yield Diagnostic("unknown-service", message, match.span, advice)
+
+
+def _check_values(draft: _Draft) -> Iterable[Diagnostic]:
+    rules = [rule for stratum in draft.strata for rule in stratum.rules]
+    files = {module.file for module in draft.own} if draft.focus else None
+    return check_values(rules, draft.relations, draft.names.catalogue, whole=draft.valid, files=files)
+
+
+def _find_lints(draft: _Draft) -> Iterable[Diagnostic]:
+    """Lints; of a program with errors those that need no checked rules."""
+    rules = [rule for stratum in draft.strata for rule in stratum.rules] if draft.valid else ()
+    policies = draft.policies if draft.valid else ()
+    review = Review(draft.own, draft.names, rules, draft.relations, policies, read=draft.read_elsewhere)
+    return find_lints(review, loading=True)
+
+
+def _make_program(draft: _Draft) -> Iterator[Diagnostic]:
+    """Rules without errors => the program. Reported are those that depend on all stacks of the cloud and on a single
+    operation: nothing has both."""
+    if not draft.valid:
+        return
+    rules, strata = draft.rules, draft.strata
+    if draft.old_rules != rules:
+        rules, strata = [*draft.old_rules], stratify(draft.old_rules)[0]
+    derived = {rule.relation for rule in rules}
+    used = {relation for rule in rules for relation in rule.mentioned}
+    inputs = (used | draft.names.own().keys()) - derived
+    described = {name: draft.relations[name] for name in sorted(inputs | derived, key=str)}
+    program = draft.program = CheckedProgram(described, frozenset(inputs), tuple(strata))
+    if not any(map(is_all, program.inputs)):
+        return
+    reads = collect_dependencies(program, (*draft.policies, *draft.unlocks))
+    for policy in draft.policies:
+        read = reads[policy.relation] & program.inputs
+        changing = sorted(str(name) for name in read if is_old(name) or name in TRANSITION)
+        if changing and any(map(is_all, read)):
+            message = f"{policy.id} judges the whole cloud, but reads {', '.join(changing)}, which only a single stack"
+            advice = "judge changes of a stack in a separate policy"
+            yield Diagnostic("cloud-wide", f"{message} has", policy.span, advice)
+    for unlock in draft.unlocks:
+        if any(map(is_all, reads[unlock.relation] & program.inputs)):
+            message = f"a grant of {unlock.service} can't depend on the whole cloud: it is decided for a single stack"
+            yield Diagnostic("cloud-wide", message, unlock.span, "use relations of the stack or of the inventory")
+
+
+PASSES: tuple[Callable[[_Draft], Iterable[Diagnostic]], ...] = (
+    _translate_congress,
+    _lower_modules,
+    _find_unread,
+    _read_annotations,
+    _define_live,
+    _order_strata,
+    _add_old_versions,
+    _check_services,
+    _check_values,
+    _find_lints,
+    _make_program,
+)
+"""The passes in order. Each changes the draft from what stands on the left of the arrow in its docstring to what stands
+on the right, and reports what is wrong."""
 
 
 def _lower_below(modules: Sequence[Module], names: Names, focus: Focus) -> Lowered:
@@ -234,92 +381,3 @@ def _given_rules(
         relations[source] = given
         given_rules.append(copy_of(source, name, len(relation.columns)))
     return given_rules
-
-
-def _define_unlocked(unlocks: Iterable[Unlock]) -> Iterator[CheckedRule]:
-    """Yield a rule for `gate:unlocked` for each unlock.
-
-    ``@unlock("edge") open(g) :- ...`` => ``gate:unlocked("edge", r) :- open(g), gate:effective#(g),
-    gate:grant(g, "edge", _), gate:grant_scope(g, r)``
-    """
-    grant, resource = Var("grant"), Var("resource")
-    for unlock in unlocks:
-        service, span = Const(unlock.service), unlock.span
-        body = (
-            Match(unlock.relation, (grant,), span),
-            Match(EFFECTIVE.name, (grant,), span),
-            Match("gate:grant", (grant, service, None), span),
-            Match("gate:grant_scope", (grant, resource), span),
-        )
-        yield CheckedRule(UNLOCKED, (service, resource), body, span)
-
-
-def _define_live(
-    relations: Iterable[RelationRef], catalogue: Catalogue
-) -> tuple[list[CheckedRule], dict[RelationRef, Relation]]:
-    """The rules for the `live:` relations that are read, and the relations that these rules read.
-
-    ``live:os:nova:server(r, id, ...) :- os:nova:server(r, ...), heat:physical(r, id), nova:servers(id, ...)``
-    """
-    rules: list[CheckedRule] = []
-    inputs: dict[RelationRef, Relation] = {}
-    for name in sorted(name for name in relations if isinstance(name, str) and cloud.live_relation(name)):
-        table, column = cloud.LIVE_TABLES[name.removeprefix(cloud.LIVE)]
-        type_name = name.removeprefix(cloud.LIVE).partition(".")[0]
-        declared, of_type = catalogue.relation(table), catalogue.relation(type_name)
-        assert declared
-        resource, row = Var("", "resource"), tuple(Var("", str(at)) for at in range(len(declared.columns)))
-        physical = Match("heat:physical", (resource, row[declared.positions[column]]), NOWHERE)
-        body: tuple[Match, ...] = (physical, Match(table, row, NOWHERE))
-        inputs |= {table: declared, "heat:physical": FIXED["heat:physical"]}
-        if of_type:  # an operator's catalogue may lack the type
-            body = (Match(type_name, (resource, *(None for _ in of_type.columns[1:])), NOWHERE), *body)
-            inputs[type_name] = of_type
-        rules.append(CheckedRule(name, (resource, *row), body, NOWHERE))
-    return rules, inputs
-
-
-def _check_services(rules: Iterable[CheckedRule], unlocks: Iterable[Unlock]) -> Iterator[Diagnostic]:
-    """Report services that no rule unlocks: ``not gate:unlocked("egde", r)``, or a grant for a misspelt service."""
-    services = {unlock.service for unlock in unlocks}
-    for rule in rules:
-        for match in matches(rule.body):
-            name = relation_name(match.relation)
-            service = match.arguments[SERVICES[name]] if name in SERVICES else None
-            if not isinstance(service, Const) or service.value in services:
-                continue
-            if name == UNLOCKED or slip(str(service.value), services):
-                message = f"no rule unlocks the service {service.value}"
-                advice = did_you_mean(str(service.value), services, f'write a rule with @unlock("{service.value}")')
-                yield Diagnostic("unknown-service", message, match.span, advice)
-
-
-def _check_cloud_wide(
-    program: CheckedProgram, policies: Sequence[Policy], unlocks: Sequence[Unlock]
-) -> Iterator[Diagnostic]:
-    """Report rules that depend on all stacks of the cloud and on a single operation: nothing has both."""
-    if not any(map(is_all, program.inputs)):
-        return
-    reads = collect_dependencies(program, (*policies, *unlocks))
-    for policy in policies:
-        inputs = reads[policy.relation] & program.inputs
-        changing = sorted(str(name) for name in inputs if is_old(name) or name in TRANSITION)
-        if changing and any(map(is_all, inputs)):
-            message = (
-                f"{policy.id} judges the whole cloud, but reads {', '.join(changing)}, which only a single stack has"
-            )
-            yield Diagnostic("cloud-wide", message, policy.span, "judge changes of a stack in a separate policy")
-    for unlock in unlocks:
-        if any(map(is_all, reads[unlock.relation] & program.inputs)):
-            message = f"a grant of {unlock.service} can't depend on the whole cloud: it is decided for a single stack"
-            yield Diagnostic("cloud-wide", message, unlock.span, "use relations of the stack or of the inventory")
-
-
-def _program(
-    rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], strata: tuple[Stratum, ...], names: Names
-) -> CheckedProgram:
-    derived = {rule.relation for rule in rules}
-    used = {relation for rule in rules for relation in rule.mentioned}
-    inputs = (used | names.own().keys()) - derived
-    described = {name: relations[name] for name in sorted(inputs | derived, key=str)}
-    return CheckedProgram(described, frozenset(inputs), strata)
