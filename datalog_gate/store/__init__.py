@@ -1,9 +1,8 @@
-"""The shared store: tables on SQLAlchemy, transactions, leases and migrations.
+"""The shared store: tables on SQLAlchemy, transactions and leases.
 
 Layer 5: may import layers 0 to 4. `transaction` opens a database by its URL and runs work in it, `tables` holds the
 schema, `leases` protects work that takes longer than a transaction, `generations` stores the inventory, `api_records`
-the server's answers, `stored_waivers` the waivers created at the server, `migration` runs the `migrations`, and
-`exchange` moves rows between stores.
+the server's answers, `stored_waivers` the waivers created at the server, and `exchange` moves rows between stores.
 
 >>> import tempfile
 >>> from datalog_gate.store.transaction import Store

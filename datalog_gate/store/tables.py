@@ -1,7 +1,7 @@
 """The tables of the store.
 
-Names such as `key`, `grant` and `until` are quoted by SQLAlchemy. Times are seconds since 1970. A change here needs a
-migration in `migrations/versions`, and its number as `REVISION`.
+Names such as `key`, `grant` and `until` are quoted by SQLAlchemy. Times are seconds since 1970. A change after a
+release needs a new `REVISION`, and a migration to it.
 """
 
 from __future__ import annotations
@@ -197,4 +197,4 @@ waivers = _table(
 """The waivers that people created at the server; `entry` is that of a `waivers.yaml`."""
 
 version = Table("datalog_gate_version", METADATA, Column("version_num", String(32), primary_key=True))
-"""Alembic's table, with a name that does not conflict with another service's in the same database."""
+"""The revision of the tables, in the form that alembic has it, so that it can migrate them one day."""

@@ -39,7 +39,6 @@ from sqlalchemy.pool import NullPool
 
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.secrecy import mask_urls
-from datalog_gate.store.migration import migrate
 from datalog_gate.store.tables import LOCKS, METADATA, REVISION, locks, version, waivers
 
 LOG = logging.getLogger(__name__)
@@ -110,14 +109,13 @@ class Store:
         return engine
 
     def upgrade(self) -> str | None:
-        """Upgrade the tables to the revision of this package. Return the previous one, or None if there were no
-        tables."""
+        """Create the tables if there are none. Return the revision before, or None. Errors: also another revision."""
         before = self.revision()
         if before not in (None, REVISION):
             message = f"the store has the revision {before}, which this package does not know"
             raise self.error_type(f"{message}: {INSTALL}")
         if before is None:
-            self._run(migrate)
+            self._run(create_tables)
         return before
 
     def run(self, lock: str | None, work: Callable[[Connection], Result], reads: bool = False) -> Result:
@@ -267,8 +265,8 @@ def reading(
 
 
 def create_tables(rows: Connection) -> None:
-    """Create all tables of this version in an SQLite file."""
-    METADATA.create_all(rows)
+    """Create all tables of this version. Errors: also if one of the name exists."""
+    METADATA.create_all(rows, checkfirst=False)
     rows.execute(locks.insert(), [{"name": name, "turn": 0} for name in LOCKS])
     rows.execute(version.insert().values(version_num=REVISION))
 

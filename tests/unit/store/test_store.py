@@ -12,8 +12,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from oslo_config import cfg
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
@@ -25,8 +23,7 @@ from datalog_gate.decision_point.settings import Settings
 from datalog_gate.store import tables
 from datalog_gate.store.generations import Generation, find_newest, read_lines, write_generation
 from datalog_gate.store.leases import Lease
-from datalog_gate.store.migration import migrate
-from datalog_gate.store.tables import METADATA, REVISION, leases, locks
+from datalog_gate.store.tables import REVISION, leases, locks
 from datalog_gate.store.transaction import Store, StoreError, lock_all, read_revision, take_turn
 
 NOW = 1_800_000_000.0
@@ -35,15 +32,6 @@ NOW = 1_800_000_000.0
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(f"sqlite:///{tmp_path}/store")
-
-
-def test_migrations_make_the_tables_of_the_package(tmp_path: Path) -> None:
-    with Store(str(tmp_path / "empty")).engine.begin() as rows:
-        migrate(rows)
-        context = MigrationContext.configure(rows, opts={"compare_type": True, "version_table": tables.version.name})
-        assert compare_metadata(context, METADATA) == []
-        assert rows.execute(select(tables.version.c.version_num)).scalars().all() == [REVISION]
-        assert rows.execute(select(locks).order_by(locks.c.name)).all() == [(name, 0) for name in sorted(tables.LOCKS)]
 
 
 def test_an_upgrade_shows_the_previous_revision(store: Store) -> None:
