@@ -35,7 +35,8 @@ PATIENCE = 5.0
 
 
 class MetricsPort:
-    """The metrics of this process, and the port for all processes; port 0 serves none.
+    """The metrics of this process, and the port for all processes; port 0 serves none. Without a port and a folder
+    nothing is written.
 
     `measure` sets the gauges of this process, `measure_host` tells what is no process's own when somebody asks. Nothing
     happens before `start`, since a service may load the gate in a process that only forks those that serve.
@@ -55,8 +56,8 @@ class MetricsPort:
         self._slot: IO[bytes] | None = None
         self._claim: IO[bytes] | None = None
         self._listener: socket.socket | None = None
+        self._enabled, self._hooked = bool(port or folder), False
         self._reset()
-        os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._reset)
 
     def _reset(self) -> None:
         """Start anew after a fork: the files, the port, the thread and the earlier counts belong to the parent."""
@@ -79,11 +80,14 @@ class MetricsPort:
 
     def start(self) -> None:
         """Write and serve from now on, in a thread."""
-        if self._process == os.getpid():
+        if self._process == os.getpid() or not self._enabled:
             return
         if self._process:  # a fork without Python's hooks
             self._reset()
         self._process = os.getpid()
+        if not self._hooked:
+            self._hooked = True
+            os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._reset)
         atexit.register(self._end, self._process)
         Thread(target=self._run, args=(self._process,), name="datalog-gate-metrics", daemon=True).start()
 

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
@@ -26,15 +26,7 @@ from datalog_gate.decision_point.enabled_plugins import create_broker, list_gran
 from datalog_gate.decision_point.engine_start import LIVE, PROBE, read_began
 from datalog_gate.decision_point.grant_requests import build_operation_request, find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
-from datalog_gate.decision_point.metrics import (
-    Labels,
-    Numbers,
-    Sample,
-    count_answer,
-    count_outcome,
-    format_metrics,
-    measure_store,
-)
+from datalog_gate.decision_point.metrics import Labels, count_answer, count_outcome, measure_store
 from datalog_gate.decision_point.metrics_port import MetricsPort
 from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
 from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader, Source
@@ -61,8 +53,6 @@ class DecisionPoint:
     """The gate in a service, shared by threads. It always answers, and logs each answer. Errors on creation:
     RulesError, InputError, PluginLoadError, JournalError, ValueError."""
 
-    _metrics: MetricsPort | None = None
-
     def __init__(
         self,
         settings: Settings,
@@ -78,7 +68,14 @@ class DecisionPoint:
         self._counters_logged = clock()
         self.broker = create_broker(settings)
         """The broker of the enabled services; None if none are enabled."""
-        self._metrics = self._create_metrics(settings)
+        self.metrics = MetricsPort(
+            settings.metrics_host,
+            settings.metrics_port,
+            settings.metrics_folder,
+            self._measure,
+            lambda: measure_store(settings.store, self._now().timestamp()),
+        )
+        """The metrics of this process, which other processes see if the options say so."""
         self._loaded_at = 0.0
         self._counted = Counter[str]()
         self._reloader = PolicyReloader(
@@ -106,32 +103,15 @@ class DecisionPoint:
 
     def judge(self, operation: Operation) -> Answer:
         """Decide whether the operation may go on. An exception of its `definition`, except InputError, is raised."""
-        if self._metrics is None:
-            return self._judge(operation)
-        self._metrics.start()
+        self.metrics.start()
         began = self._clock()
         answer = self._judge(operation)
-        count_answer(self._metrics.numbers, operation, answer, self._clock() - began)
+        count_answer(self.metrics.numbers, operation, answer, self._clock() - began)
         return answer
-
-    def start_metrics(self) -> None:
-        """Start serving metrics in this process, if they are enabled."""
-        if self._metrics:
-            self._metrics.start()
-
-    def render_metrics(self, more: Iterable[Sample] = ()) -> str:
-        """The metrics of all processes of the host, and additional samples, as text for Prometheus."""
-        return self._metrics.render(more) if self._metrics else format_metrics([more])
-
-    @property
-    def numbers(self) -> Numbers | None:
-        """The metrics of this process, if enabled."""
-        return self._metrics.numbers if self._metrics else None
 
     def count_failure(self, door: str, action: str) -> None:
         """Count that the gate failed to answer."""
-        if self._metrics:
-            count_outcome(self._metrics.numbers, "failed", door, action)
+        count_outcome(self.metrics.numbers, "failed", door, action)
 
     def _judge(self, operation: Operation) -> Answer:
         if operation.door in ("engine", "plugin") and (operation.action, operation.stack_name) == ("create", PROBE):
@@ -187,16 +167,14 @@ class DecisionPoint:
         """Judge an operation by the policies in force, without side effects. Nothing is reserved, no plugin is asked,
         and exemptions do not count. The answer is counted and logged as `judge` does. A gate that is off judges in mode
         `record`. Errors: InputError, EngineError."""
-        if self._metrics:
-            self._metrics.start()
+        self.metrics.start()
         began = self._clock()
         in_force = self._reloader.current()
         mode = in_force.settings.project_modes.get(operation.project, in_force.settings.mode)
         mode = "record" if mode == "off" else mode
         trace = self._decide(operation, mode, in_force, caller, explain)
         answer = self._note(operation, Answer.of(trace.decision), trace)
-        if self._metrics:
-            count_answer(self._metrics.numbers, operation, answer, self._clock() - began)
+        count_answer(self.metrics.numbers, operation, answer, self._clock() - began)
         return trace
 
     @paused()
@@ -344,8 +322,7 @@ class DecisionPoint:
             self._event("broken_glass", id=answer.id, until=until, why=override.why)
         else:
             return answer, ""
-        if self._metrics:
-            self._metrics.numbers.count("datalog_gate_lifted_total", by)
+        self.metrics.numbers.count("datalog_gate_lifted_total", by)
         LOG.warning("decision %s refuses, but the request passes, since %s: %s", answer.id, why, answer.reason)
         allowed = replace(answer, verdict="allowed", reason="", warnings=(answer.reason, *answer.warnings))
         return allowed, f"{why}: {answer.reason}"
@@ -409,27 +386,14 @@ class DecisionPoint:
 
     def _failed(self, source: Source, error: DiagnosticsError) -> None:
         self._count("reload_failures")
-        if self._metrics:
-            self._metrics.numbers.count("datalog_gate_load_failures_total", source)
+        self.metrics.numbers.count("datalog_gate_load_failures_total", source)
         LOG.error("the changed %s can't be loaded, so the previous ones stay in force:\n%s", _SOURCES[source], error)
         kind = "reload_failed" if source == "rules" else f"{source}_failed"
         self._event(kind, diagnostics=[diagnostic.to_json() for diagnostic in error.diagnostics])
 
-    def _create_metrics(self, settings: Settings) -> MetricsPort | None:
-        if not (settings.metrics_port or settings.metrics_folder):
-            return None
-        return MetricsPort(
-            settings.metrics_host,
-            settings.metrics_port,
-            settings.metrics_folder,
-            self._measure,
-            lambda: measure_store(settings.store, self._now().timestamp()),
-        )
-
     def _measure(self) -> None:
         """Set the gauges of this process. Changed files are reloaded even if nobody asks for a decision."""
-        assert self._metrics
-        numbers = self._metrics.numbers
+        numbers = self.metrics.numbers
         ruleset = self._reloader.current().ruleset
         numbers.set("datalog_gate_processes", 1.0, __version__, ruleset.rules.digest[:12])
         numbers.set("datalog_gate_rules_loaded_timestamp_seconds", self._loaded_at)

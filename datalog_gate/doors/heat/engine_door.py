@@ -33,7 +33,7 @@ def announce(wrapped: str) -> None:
     """
     record_start(build_settings(cfg.CONF, {}), version("openstack-heat"), wrapped)
     try:
-        shared_point().start_metrics()
+        shared_point().metrics.start()
     except Exception:  # must not stop the engine
         LOG.exception("the policies can't be loaded, so nothing is built until they can")
 

@@ -345,7 +345,7 @@ def _observe(
     app: Callable[..., Iterable[bytes]], server: PolicyServer, environ: Environ, start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
     """Log and count a request, without its query and headers, which may be confidential."""
-    server.point.start_metrics()
+    server.point.metrics.start()
     began, statuses = time.monotonic(), list[str]()
 
     def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
@@ -355,9 +355,9 @@ def _observe(
     body = app(environ, start)
     seconds = time.monotonic() - began
     operation, status = environ.get("datalog_gate.operation", "none"), statuses[0] if statuses else "500"
-    if numbers := server.point.numbers:
-        numbers.count("datalog_gate_api_requests_total", operation, status)
-        numbers.observe("datalog_gate_api_seconds", seconds, operation)
+    numbers = server.point.metrics.numbers
+    numbers.count("datalog_gate_api_requests_total", operation, status)
+    numbers.observe("datalog_gate_api_seconds", seconds, operation)
     path = shorten(printable(environ.get("PATH_INFO", "")), 200)
     LOG.info("%s %s %s %s %.3f s", environ.get("REQUEST_METHOD"), path, operation, status, seconds)
     return body

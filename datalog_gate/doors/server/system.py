@@ -108,7 +108,7 @@ def _show_metrics(call: ApiCall) -> Reply:
             samples = [("datalog_gate_findings_open", labels, [float(number)]) for labels, number in numbers.items()]
         except ApiError as error:
             LOG.warning("metrics: %s", error.message)
-    return Reply(call.server.point.render_metrics(samples), media_type=TEXT)
+    return Reply(call.server.point.metrics.render(samples), media_type=TEXT)
 
 
 @ENDPOINTS.add(

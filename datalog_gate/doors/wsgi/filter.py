@@ -75,7 +75,7 @@ class Filter:
     settings: Settings
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        self.point.start_metrics()
+        self.point.metrics.start()
         try:
             request = self.read_request(self.application, environ, self.settings)
         except UnclearRequestError as error:

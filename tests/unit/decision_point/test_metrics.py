@@ -118,9 +118,8 @@ def test_promtool_reads_the_text_of_all_metrics() -> None:
 
 def counted(point: DecisionPoint) -> dict[str, float]:
     """The numbers of the point but for the histogram, without zeros, as in the text."""
-    assert point._metrics
     point._measure()
-    lines = [line.rsplit(" ", 1) for line in point._metrics.render().splitlines() if not line.startswith("#")]
+    lines = [line.rsplit(" ", 1) for line in point.metrics.render().splitlines() if not line.startswith("#")]
     short = ((name.removeprefix("datalog_gate_"), float(value)) for name, value in lines)
     return {name: value for name, value in short if value and not name.startswith("decision_seconds_bucket")}
 
@@ -235,15 +234,13 @@ def test_the_first_request_of_any_kind_starts_the_metrics(
     point = make_point(metrics_folder=str(tmp_path / "metrics"))
     heat = FakeHeat()
     Client(wrap(heat, point=point), heat).ask("GET", "/v1/p/stacks")
-    assert started == [point._metrics]
+    assert started == [point.metrics]
 
 
-def test_without_the_options_nothing_is_counted_and_no_thread_starts(make_point: PointFactory) -> None:
+def test_without_the_options_no_thread_starts(make_point: PointFactory) -> None:
     point = make_point()
     point.judge(make_operation())
-    point.start_metrics()
-    point.count_failure("api", "create")
-    assert point._metrics is None
+    assert point.metrics._process == 0
 
 
 @pytest.mark.usefixtures("idle")

@@ -257,9 +257,8 @@ def test_a_folder_that_can_not_be_written_is_logged_once_and_stops_no_decision(
     point = make_point(metrics_folder=f"{tmp_path}/file/metrics")
     verdict = point.judge(make_operation()).verdict
     wait(lambda: bool(problems(caplog)))
-    assert point._metrics
-    point._metrics._run_once()
-    point._metrics._reset()
+    point.metrics._run_once()
+    point.metrics._reset()
     assert (verdict, problems(caplog)) == (
         "denied", [f"metrics: [Errno 20] Not a directory: '{tmp_path}/file/metrics'"],
     )  # fmt: skip
@@ -306,5 +305,4 @@ def test_the_commands_of_the_page_show_the_numbers(tmp_path: Path) -> None:
         return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False).stdout
 
     wait(lambda: run() == shown, run)
-    assert point._metrics
-    point._metrics._reset()
+    point.metrics._reset()

@@ -11,6 +11,7 @@ import pytest
 
 from datalog_gate.api import load_rules
 from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.metrics_port import MetricsPort
 from datalog_gate.decision_point.operation import REASON, Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
@@ -40,6 +41,7 @@ class Point(DecisionPoint):
     created: list[str] = field(default_factory=list)
     left: list[tuple[str, str, str]] = field(default_factory=list)
     look: bool = False
+    metrics: MetricsPort = field(default_factory=lambda: MetricsPort("", 0, "", lambda: None, list))
 
     def judge(self, operation: Operation) -> Answer:
         self.operations.append(operation)
