@@ -13,7 +13,7 @@ from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.doors.cli.main import main
 from datalog_gate.stack.model import Data
 from tests.refusals import refusals
-from tests.unit.decision_point.test_secrets import PW, decided, stack_of
+from tests.unit.doors.test_secrets import PW, decided, stack_of
 
 
 def test_an_error_over_a_hidden_value_does_not_quote_it(tmp_path: Path) -> None:
