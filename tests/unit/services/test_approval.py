@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -282,14 +281,6 @@ def test_a_file_that_can_not_be_read_is_no_refusal(tmp_path: Path) -> None:
     assert Desk(tmp_path).reserve(grant()) == "approvals: file is not a database"
     with pytest.raises(UnavailableError):
         Approval({"file": str(tmp_path / "none" / "approvals")}).reserve(grant())
-
-
-def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.reserve(grant())
-    assert oct(desk.path.stat().st_mode & 0o777) == "0o600"
-    with sqlite3.connect(desk.path) as rows:
-        assert rows.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_through_the_broker_a_grant_waits_holding_nothing_and_is_had_at_last(tmp_path: Path) -> None:

@@ -321,16 +321,6 @@ def test_only_what_the_same_stack_holds_of_the_same_service_can_be_taken_over(
     assert service.calls == [("reserve", ()), ("reserve", keys)]
 
 
-def test_a_grant_of_another_service_gives_back_what_it_replaces(tmp_path: Path) -> None:
-    service = Scripted(reserve=[GOOD, GOOD], commit=[None])
-    both = {"seats": service, "other": service}
-    now = Broker(Journal(str(tmp_path / "journal")), both, lambda: NOW, time.monotonic)
-    now.reserve(request("old", "a"))
-    now.reserve(request("new", "a", service="other"), replaces="old")
-    now.commit("new")
-    assert {claim.uuid: claim.state for claim in now.journal.claims()} == {"old": "releasing", "new": "committed"}
-
-
 @pytest.mark.parametrize("limits", [(0.0, 1.0, 2.0), (2.0, 1.0, 3.0), (1.0, 2.0, 2.0)])
 def test_limits_that_would_let_two_workers_meet_are_refused(limits: tuple[float, float, float]) -> None:
     with pytest.raises(

@@ -9,7 +9,6 @@ import multiprocessing
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Lock
 from typing import Any
@@ -93,11 +92,6 @@ class Twice(Good):
         return super().reserve(request)
 
 
-class Fickle(Good):
-    def reserve(self, request: Request) -> Decision:
-        return {"vm": {**super().reserve(request)["vm"], "at": next(COUNT)}}
-
-
 class Greedy(Good):
     def reserve(self, request: Request) -> Decision:
         try:
@@ -136,26 +130,9 @@ class Generous(Good):
             rows |= dict.fromkeys([_held.key, *rows])
 
 
-class Knowing(Good):
-    def release(self, held: Held) -> None:
-        if held.decision:
-            super().release(held)
-
-
 class Boastful(Good):
     def status(self, _held: Held) -> Status:
         return "held"
-
-
-class Shy(Good):
-    def status(self, _held: Held) -> Status:
-        return "absent"
-
-
-class Mumbling(Good):
-    def status(self, held: Held) -> Status:
-        word: Any = super().status(held) == "held"
-        return word  # type: ignore[no-any-return]
 
 
 class Eager(Good):
@@ -172,11 +149,6 @@ class Hoarding(Good):
 class Blind(Good):
     def facts(self, _request: Request) -> None:
         pass
-
-
-class Separate(Good):
-    def _given(self, request: Request, places: Places) -> dict[str, int]:
-        return super()._given(replace(request, replaces=()), places)
 
 
 class Mover(Good):
@@ -261,12 +233,6 @@ class Tuple(Good):
         return {"vm": {"seats": tuple(super().reserve(request)["vm"])}}
 
 
-class Flat(Good):
-    def reserve(self, request: Request) -> Decision:
-        flat: Any = super().reserve(request)["vm"]
-        return flat  # type: ignore[no-any-return]
-
-
 CHECKS = {
     " ".join([name.removeprefix("test_").replace("_", " "), *more]): (name, more)
     for name in vars(Conformance)
@@ -303,20 +269,15 @@ def passes(kind: type[Good], check: str, folder: Path) -> bool:
 
 NAMED: dict[type[Good], tuple[str, ...]] = {
     Twice: ("reserving again gives the same json by resource and holds once",),
-    Fickle: ("reserving again gives the same json by resource and holds once",),
     Greedy: ("what is refused holds nothing and facts refuse it too",),
     Reborn: ("a key that was released is dead reserved before or not",),
     Late: ("a key that was released is dead reserved before or not",),
     Once: ("a release may be repeated and gives back nothing else",),
     Generous: ("a release may be repeated and gives back nothing else",),
-    Knowing: ("a release may be repeated and gives back nothing else",),
     Boastful: ("status tells the truth of a service made afresh",),
-    Shy: ("status tells the truth of a service made afresh",),
-    Mumbling: ("status tells the truth of a service made afresh",),
     Eager: ("facts and waiting hold nothing",),
     Hoarding: ("facts and waiting hold nothing",),
     Blind: ("what is refused holds nothing and facts refuse it too",),
-    Separate: ("what one replaces is held once until the last is released old",),
     Mover: ("what one replaces is held once until the last is released old",),
     Sweeper: ("what one replaces is held once until the last is released new",),
     Committed: ("a commit may be repeated and holds nothing by itself",),
@@ -326,7 +287,6 @@ NAMED: dict[type[Good], tuple[str, ...]] = {
     Threads: ("many processes at once hold what there is",),
     Hasty: ("many at once on one key hold once", "a release that meets its reserve wins"),
     Tuple: ("reserving again gives the same json by resource and holds once",),
-    Flat: ("reserving again gives the same json by resource and holds once",),
 }
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError
 from operator import setitem
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -31,7 +30,6 @@ from datalog_gate.services.parts import Part
 from datalog_gate.services.reconcile import ReconcileResult, reconcile
 from datalog_gate.stack.model import Stack
 from tests.expressions import unknown_of
-from tests.waiting import wait
 
 NOW = 1_800_000_000.0
 LIMITS = Limits(20.0, 25.0, 30.0)
@@ -110,12 +108,12 @@ class Recorder(Service):
 class Rig:
     """A broker of the services `a`, `b` and `c`, enabled in another order, with errors such as ``b_reserve``."""
 
-    def __init__(self, folder: Path, limits: Limits = LIMITS, **errors: BaseException) -> None:
+    def __init__(self, folder: Path, **errors: BaseException) -> None:
         self.calls, self.now = list[str](), NOW
         mine = {at: {key[2:]: error for key, error in errors.items() if key[0] == at} for at in "abc"}
         self.services: dict[str, Service] = {at: Recorder(at, self.calls, mine[at]) for at in "cab"}
         self.journal = Journal(str(folder / "journal"), late=60.0)
-        self.broker = Broker(self.journal, self.services, lambda: self.now, time.monotonic, limits)
+        self.broker = Broker(self.journal, self.services, lambda: self.now, time.monotonic, LIMITS)
 
     def states(self) -> dict[str, str]:
         """The states of the claims that are not over, by service."""
@@ -227,49 +225,6 @@ def test_the_first_service_that_raises_stops_and_earlier_ones_unwind(
     assert (type(error.value), vars(error.value)) == (expected, {"reason": reason, "plugin": "c"})
     assert rig.calls == [*(f"{at} reserve create" for at in "abc"), "b release create", "a release create"]
     assert rig.states() == left
-
-
-def test_a_service_that_hangs_is_given_up_and_told_later_that_the_operation_failed(tmp_path: Path) -> None:
-    go, reserved = Event(), Event()
-
-    class Hanging(Recorder):
-        def reserve(self, request: Request) -> Decision:
-            go.wait(60)
-            reserved.set()
-            return super().reserve(request)
-
-    rig = Rig(tmp_path, Limits(0.2, 25.0, 30.0))
-    services = {"a": rig.services["a"], "b": Hanging("b", rig.calls)}
-    rig.broker = Broker(rig.journal, services, lambda: rig.now, time.monotonic, rig.broker.limits)
-    with pytest.raises(UnavailableError) as error:
-        consult(rig.broker, taken())
-    assert str(error.value) == "b: did not answer within 0.2 seconds"
-    assert rig.calls == ["a reserve create", "a release create"]
-    go.set()
-    wait(reserved.is_set)
-    rig.now += 60
-    assert [result.done for result in rig.reconcile()] == ["released"]
-    assert (rig.calls[2:], rig.states()) == (["b reserve create", "b release create"], {})
-
-
-def test_a_service_that_hangs_again_and_again_gets_no_more_threads(tmp_path: Path) -> None:
-    go = Event()
-
-    class Hanging(Recorder):
-        def reserve(self, request: Request) -> Decision:  # noqa: ARG002
-            go.wait(60)
-            return {}
-
-    limits, reasons = Limits(0.01, 25.0, 30.0), list[str]()
-    journal = Journal(str(tmp_path / "journal"))
-    broker = Broker(journal, {"a": Hanging("a", [])}, lambda: NOW, time.monotonic, limits)
-    for number in range(7):
-        with pytest.raises(UnavailableError) as error:
-            consult(broker, taken(request_id=f"r{number}"))
-        reasons.append(error.value.reason)
-    go.set()
-    idle = "has not answered for a while, and is not asked for now"
-    assert reasons == ["did not answer within 0.01 seconds"] * 5 + [idle] * 2
 
 
 def test_a_thread_that_exits_unwinds_first(tmp_path: Path) -> None:

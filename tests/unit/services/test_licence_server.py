@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -17,7 +16,6 @@ import datalog_gate as dg
 from datalog_gate.decision_point.grant_requests import build_operation_request
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.files.stack_definition import StackDefinition
-from datalog_gate.plugins.breaker import PAUSE, Breaker
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.consultation import consult, finish
@@ -98,10 +96,10 @@ def read_answer(service: LicenceServer, request: Request | None = None) -> str:
     return "passed"
 
 
-def make_broker(folder: Path, settings: dict[str, str], clock: Clock, seconds: float = 20.0) -> Broker:
-    """A broker of the service, whose calls may take so many seconds."""
+def make_broker(folder: Path, settings: dict[str, str], clock: Clock) -> Broker:
+    """A broker of the service."""
     services = {"licences": LicenceServer(settings)}
-    return Broker(Journal(str(folder / "journal")), services, clock, clock, Limits(seconds, 25.0, 30.0))
+    return Broker(Journal(str(folder / "journal")), services, clock, clock, Limits(20.0, 25.0, 30.0))
 
 
 def test_the_server_gets_request_and_outcome_with_the_same_key(server: Server, tmp_path: Path, clock: Clock) -> None:
@@ -194,20 +192,6 @@ def test_what_may_be_tried_again_is_with_its_key(server: Server, answers: list[A
     assert (len(server.keys), len(set(server.keys))) == (times, 1)
 
 
-@pytest.mark.parametrize("answer", [answers.hang, answers.drip])
-def test_a_consultation_ends_at_its_deadline(server: Server, answer: Answer, tmp_path: Path, clock: Clock) -> None:
-    server.answers = [answer]
-    broker = make_broker(tmp_path, {"url": server.url}, clock, 0.3)
-    with pytest.raises(UnavailableError, match=r"^licences: did not answer within 0\.3 seconds$"):
-        consult(broker, taken())
-
-
-def test_a_server_that_does_not_run_can_not_be_asked() -> None:
-    with licence_server() as server:
-        pass
-    assert read_answer(LicenceServer({"url": server.url, "retries": "0"})) == f"unavailable: {UNREACHED}"
-
-
 @pytest.mark.parametrize(
     ("settings", "asked"),
     [({}, ["create", "update", "adopt", "restore"]), ({"actions": "create, delete"}, ["create", "delete"])],
@@ -242,45 +226,6 @@ def test_an_outcome_that_the_server_refuses_is_a_problem(server: Server, status:
     except UnavailableError as error:
         seen = str(error)
     assert seen == problem
-
-
-def test_a_server_that_fails_five_times_is_left_alone_for_half_a_minute(
-    server: Server, tmp_path: Path, clock: Clock
-) -> None:
-    broker = make_broker(tmp_path, {"url": server.url}, clock)
-    server.answers = [says(b"", 500)] * 6
-
-    def ask(number: int) -> str:
-        try:
-            return f"passed {len(consult(broker, taken(request_id=f'r{number}')))}"
-        except UnavailableError as error:
-            return error.reason
-
-    failed, left = SAYS_NOTHING.format(500), "has not answered for a while, and is not asked for now"
-    assert [ask(number) for number in range(6)] == [*[failed] * 5, left]
-    clock.now += PAUSE - 0.1
-    assert (ask(6), len(server.requests)) == (left, 5)
-    clock.now += 0.2
-    assert [ask(7), ask(8)] == [failed, left]
-    clock.now += PAUSE
-    assert [ask(9), ask(10), len(server.requests)] == ["passed 1", "passed 1", 8]
-
-
-def test_after_the_pause_one_of_many_threads_is_admitted(clock: Clock) -> None:
-    breaker = Breaker(clock, limit=1)
-    breaker.failed()
-    clock.now += 30
-    admitted: list[bool] = []
-    threads = [Thread(target=lambda: admitted.append(breaker.admits())) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(admitted) == [False] * 19 + [True]
-    clock.now += 30  # it never said how it ended
-    assert [breaker.admits(), breaker.admits()] == [True, False]
-    breaker.succeeded()
-    assert [breaker.admits(), breaker.admits()] == [True, True]
 
 
 def test_the_token_is_read_each_time_and_never_logged(
