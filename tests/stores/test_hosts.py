@@ -34,7 +34,7 @@ from tests.stores.conftest import SHORT, empty
 from tests.stores.database_servers import DatabaseServer
 from tests.stores.fake_placement import FakePlacement, running_placement
 from tests.stores.proxy import proxy_to
-from tests.unit.services.test_crashes import TRANSITIONS, check_settled
+from tests.unit.doors.cli.test_crashes import TRANSITIONS, check_settled
 from tests.waiting import wait
 
 pytestmark = pytest.mark.real_time
