@@ -43,8 +43,6 @@ from datalog_gate.stack.model import Stack
 
 LOG = logging.getLogger(__name__)
 UNVERIFIED = "The caller is not authenticated: no authtoken comes before the gate."
-COUNTERS_INTERVAL = 300.0
-"""Seconds between two lines of counters in the service's log."""
 _SOURCES: Mapping[Source, str] = {"rules": "rules", "options": "options", "policy_file": "rules of oslo.policy"}
 """The names of reloaded files in the service's log."""
 
@@ -63,9 +61,6 @@ class DecisionPoint:
     ) -> None:
         self.entitlements, self._clock, self._now = entitlements, clock, now
         self._log = DecisionLog(settings.decision_log, settings.decision_log_bytes)
-        self._lock = Lock()
-        self._counters: Counter[str] = Counter()
-        self._counters_logged = clock()
         self.broker = create_broker(settings)
         """The broker of the enabled services; None if none are enabled."""
         self.metrics = MetricsPort(
@@ -94,12 +89,6 @@ class DecisionPoint:
     def problems(self) -> dict[str, DiagnosticsError]:
         """Why changed files are not in force, by options, rules, inventory and policy_file."""
         return self._reloader.problems()
-
-    def counters(self) -> dict[str, int]:
-        """The counters of this process: answers by verdict, and others for operators."""
-        with self._lock:
-            counters = dict(sorted(self._counters.items()))
-        return {**counters, **({"records_lost": self._log.dropped} if self._log.dropped else {})}
 
     def judge(self, operation: Operation) -> Answer:
         """Decide whether the operation may go on. An exception of its `definition`, except InputError, is raised."""
@@ -312,13 +301,11 @@ class DecisionPoint:
             why, by = f"the mode is {mode}", "mode"
         elif answer.verdict != "denied" and operation.action not in CLOSED:
             why, by = f"{operation.action} is allowed when it can't be judged", "action"
-            self._count("opened")
         elif (
             override := read_break_glass(self.settings.break_glass, self._now())
         ) and self.entitlements.may_break_glass(operation.project, operation.credentials or {}):
             until, by = override.until.isoformat(), "break_glass"
             why = f"the break-glass file allows it until {until}: {override.why}"
-            self._count("broken_glass")
             self._event("broken_glass", id=answer.id, until=until, why=override.why)
         else:
             return answer, ""
@@ -328,8 +315,7 @@ class DecisionPoint:
         return allowed, f"{why}: {answer.reason}"
 
     def _note(self, operation: Operation, answer: Answer, trace: DecisionTrace | None = None, why: str = "") -> Answer:
-        """Count and log the answer, and notify the operator if a policy says so."""
-        self._count(answer.verdict)
+        """Log the answer, and notify the operator if a policy says so."""
         stack_name = printable(operation.stack_name)
         if answer.verdict == "undecided":
             LOG.error("no decision on %s of %s: %s", operation.action, stack_name, answer.reason)
@@ -346,15 +332,6 @@ class DecisionPoint:
         if self.settings.decision_log:
             self._log.write(build_record(operation, answer, trace, why, self._now()))
         return answer
-
-    def _count(self, name: str) -> None:
-        with self._lock:
-            self._counters[name] += 1
-            due = self._clock() - self._counters_logged >= COUNTERS_INTERVAL
-            if due:
-                self._counters_logged = self._clock()
-        if due:
-            LOG.info("counters: %s", ", ".join(f"{name} {count}" for name, count in self.counters().items()))
 
     def _changed(self, before: InForce | None, after: InForce) -> None:
         """Log the options and rules that are now in force."""
@@ -385,7 +362,6 @@ class DecisionPoint:
             )
 
     def _failed(self, source: Source, error: DiagnosticsError) -> None:
-        self._count("reload_failures")
         self.metrics.numbers.count("datalog_gate_load_failures_total", source)
         LOG.error("the changed %s can't be loaded, so the previous ones stay in force:\n%s", _SOURCES[source], error)
         kind = "reload_failed" if source == "rules" else f"{source}_failed"
