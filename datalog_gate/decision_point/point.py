@@ -35,7 +35,6 @@ from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings, list_ch
 from datalog_gate.engine.budget import Budget
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
-from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.consultation import Ending, consult, finish
 from datalog_gate.services.journal_claim import JournalError
@@ -73,22 +72,18 @@ class DecisionPoint:
         """The metrics of this process, which other processes see if the options say so."""
         self._loaded_at = 0.0
         self._counted = Counter[str]()
-        self._reloader = PolicyReloader(
+        self.reloader = PolicyReloader(
             settings, clock, self._changed, self._failed, options=options, entitlements=entitlements
         )
 
     @property
     def settings(self) -> Settings:
         """The options in force."""
-        return self._reloader.in_force.settings
+        return self.reloader.in_force.settings
 
     def current(self) -> InForce:
         """The options and rules in force, reloaded if their files have changed."""
-        return self._reloader.current()
-
-    def problems(self) -> dict[str, DiagnosticsError]:
-        """Why changed files are not in force, by options, rules, inventory and policy_file."""
-        return self._reloader.problems()
+        return self.reloader.current()
 
     def judge(self, operation: Operation) -> Answer:
         """Decide whether the operation may go on. An exception of its `definition`, except InputError, is raised."""
@@ -107,7 +102,7 @@ class DecisionPoint:
             return self._note(operation, refuse("denied", LIVE))
         if operation.action == "rollback":
             return self._note(operation, Answer("allowed", ""), why="a rollback is never judged")
-        in_force = self._reloader.current()
+        in_force = self.current()
         settings, ruleset = in_force
         mode = settings.project_modes.get(operation.project, settings.mode)
         if mode == "off":
@@ -137,17 +132,12 @@ class DecisionPoint:
             answer, why = self._lift(operation, mode, self._consult(self.broker, operation, answer, trace), why)
         return self._note(operation, answer, trace, why)
 
-    @property
-    def catalogue(self) -> Catalogue:
-        """The catalogue of the rules in force."""
-        return self._reloader.current().ruleset.rules.catalogue
-
     def allows(self, operation: Operation) -> bool:
         """Whether the policies allow what an operation leads to, and it can be read. It is neither counted nor logged.
         Errors: EngineError."""
         caller = build_caller(operation.credentials or {})
         try:
-            trace = self._decide(operation, "enforce", self._reloader.current(), caller)
+            trace = self._decide(operation, "enforce", self.current(), caller)
         except InputError:
             return False
         return Answer.of(trace.decision).allowed
@@ -158,7 +148,7 @@ class DecisionPoint:
         `record`. Errors: InputError, EngineError."""
         self.metrics.start()
         began = self._clock()
-        in_force = self._reloader.current()
+        in_force = self.current()
         mode = in_force.settings.project_modes.get(operation.project, in_force.settings.mode)
         mode = "record" if mode == "off" else mode
         trace = self._decide(operation, mode, in_force, caller, explain)
@@ -176,7 +166,7 @@ class DecisionPoint:
         services: Set[str],
     ) -> tuple[Stack, tuple[Grant, ...]]:
         """Decide which grants of a stack unlock a service that the caller may use. Errors: InputError, EngineError."""
-        settings, ruleset = self._reloader.current()
+        settings, ruleset = self.current()
         stack = definition.stack(stack_name, ruleset.rules.catalogue)
         decision = ruleset.rules.decide(
             stack,
@@ -199,10 +189,6 @@ class DecisionPoint:
         """Record that the host abandoned the stack, whose resources stay. Errors: JournalError."""
         if self.broker:
             self.broker.journal.abandon(stack_id, project, stack_name)
-
-    def wait_for_inventory(self, seconds: float) -> None:
-        """Wait until an inventory that is being loaded is in force, or the timeout ends."""
-        self._reloader.wait(seconds)
 
     def flush(self) -> None:
         """Wait until the log is written, two seconds at most."""
@@ -370,7 +356,7 @@ class DecisionPoint:
     def _measure(self) -> None:
         """Set the gauges of this process. Changed files are reloaded even if nobody asks for a decision."""
         numbers = self.metrics.numbers
-        ruleset = self._reloader.current().ruleset
+        ruleset = self.current().ruleset
         numbers.set("datalog_gate_processes", 1.0, __version__, ruleset.rules.digest[:12])
         numbers.set("datalog_gate_rules_loaded_timestamp_seconds", self._loaded_at)
         if ruleset.written:

@@ -36,7 +36,6 @@ from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings
 from datalog_gate.decision_point.watched_files import FileStates, WatchedFiles, read_states
 from datalog_gate.files.rules import find_rules, read_rules, shipped_rules
 from datalog_gate.files.templates import read_catalogue
-from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.heat_defaults import apply_defaults
 
 LOG = logging.getLogger(__name__)
@@ -126,7 +125,7 @@ class PolicyReloader:
         return self.in_force
 
     def problems(self) -> dict[str, DiagnosticsError]:
-        """Why changed files are not in force, by what they contain."""
+        """Why changed files are not in force, by options, rules, inventory and policy_file."""
         loaded = self._loaded
         files = loaded.value.files
         problems = {"options": loaded.problem, "rules": files.problem, "inventory": files.value.inventory.problem}
@@ -199,13 +198,14 @@ def _compose(files: _RuleFiles, before: Ruleset | None = None) -> Ruleset:
 
 def _load_files(settings: Settings, heat_defaults: Mapping[str, str], before: _RuleFiles | None) -> _RuleFiles:
     try:
-        rules = load_service_rules(settings, apply_defaults(read_catalogue(*settings.catalogue), heat_defaults))
+        catalogue = apply_defaults(read_catalogue(*settings.catalogue), heat_defaults)
+        rules = Rules(load(read_rules(_name_rules(settings), local=False), catalogue))
         waivers = rules.waivers(settings.waivers or ()) if settings.waivers != STORE else _read_stored(settings, rules)
     except OSError as error:
         raise _unreadable(error) from None
     old = before.inventory.value if before and before.rules.catalogue is rules.catalogue else None
-    load = partial(_load_inventory, settings, rules, old)
-    return _RuleFiles(rules, waivers, WatchedFiles(partial(read_source_states, settings), load))
+    inventory = WatchedFiles(partial(read_source_states, settings), partial(_load_inventory, settings, rules, old))
+    return _RuleFiles(rules, waivers, inventory)
 
 
 def _load_inventory(
@@ -254,11 +254,6 @@ def _find_files(settings: Settings) -> Iterator[Path]:
         yield path
         for folder, _, files in os.walk(path):
             yield from (Path(folder, file) for file in files)
-
-
-def load_service_rules(settings: Settings, catalogue: Catalogue) -> Rules:
-    """Load the rules of a service, which do not depend on its working folder. Errors: RulesError."""
-    return Rules(load(read_rules(_name_rules(settings), local=False), catalogue))
 
 
 def find_roots(settings: Settings) -> list[Path]:

@@ -64,7 +64,7 @@ def _include_leftovers(point: DecisionPoint, operation: Operation, stack: Any) -
 
     @cache
     def split() -> tuple[tuple[Leftovers, ...], tuple[Leftovers, ...]]:
-        return _split(live.root_name, tree, operation.definition(), point.catalogue)
+        return _split(live.root_name, tree, operation.definition(), point.current().ruleset.rules.catalogue)
 
     living = replace(
         operation,

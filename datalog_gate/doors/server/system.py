@@ -65,7 +65,7 @@ def _check_store(server: PolicyServer) -> tuple[bool, dict[str, object]]:
 
 def _check_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
     rules = server.point.current().ruleset.rules
-    problems = {source: str(error).splitlines()[0] for source, error in server.point.problems().items()}
+    problems = {source: str(error).splitlines()[0] for source, error in server.point.reloader.problems().items()}
     problems.pop("inventory", None)
     facts: dict[str, object] = {"digest": rules.digest, "policies": len(rules.policies)}
     return not problems, {**facts, **({"problems": problems} if problems else {})}
@@ -74,7 +74,7 @@ def _check_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
 def _check_inventory(server: PolicyServer) -> tuple[bool, dict[str, object]]:
     """Check the age of the inventory. An old one is not a reason to send requests elsewhere."""
     settings, ruleset = server.point.current()
-    problem = server.point.problems().get("inventory")
+    problem = server.point.reloader.problems().get("inventory")
     facts: dict[str, object] = (
         {"source": STORE if settings.inventory == STORE else "file"} if settings.inventory else {}
     )

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.pagination import read_text_marker, write_page
 from datalog_gate.doors.server.schemas import PAGES, POLICY, PROJECT, describe_body, describe_object, describe_page
-from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_turn, read_waivers, remove_waiver
-from datalog_gate.store.transaction import Store
+from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_waivers, remove_waiver
 
 ID = re.compile(r"S-([1-9][0-9]{0,17})")
 _SHORT = {"type": "string", "minLength": 1, "maxLength": 255}
@@ -109,18 +107,11 @@ def _read_all(call: ApiCall) -> list[dict[str, Any]]:
     """The waivers that the caller sees, whether or not they are in force in the doors of this configuration."""
     settings, ruleset = call.server.point.current()
     in_force = {waiver.id for waiver in ruleset.waivers if waiver.until > call.server.now()}
-    store = call.server.records.store
-    stored = _read_stored(store, read_turn(store))
+    stored = read_waivers(call.server.records.store)
     shown = [_stored_to_json(waiver, waiver.id in in_force and settings.waivers == STORE) for waiver in stored]
     if settings.waivers != STORE:
         shown += [_to_json(waiver.to_json(), waiver.id in in_force) for waiver in ruleset.waivers]
     return [data for data in shown if call.client.sees(data["project"])]
-
-
-@lru_cache(maxsize=1)
-def _read_stored(store: Store, _turn: int) -> tuple[StoredWaiver, ...]:
-    """The stored waivers. They change only with their counter."""
-    return read_waivers(store)
 
 
 def _stored_to_json(waiver: StoredWaiver, in_force: bool) -> dict[str, Any]:

@@ -363,7 +363,7 @@ def test_an_inventory_is_loaded_again_when_it_changes(make_point: PointFactory, 
     clock.time = 5.0
     os.utime(offered, (NOW.timestamp() - 90, NOW.timestamp() - 90))
     meanwhile = point.judge(make_operation()).verdict
-    point.wait_for_inventory(60)
+    point.reloader.wait(60)
     assert (before, meanwhile, point.judge(make_operation()).verdict) == ("denied", "denied", "allowed")
     assert records(point)[-1]["ages"] == {"inventory": 95}
 

@@ -256,7 +256,7 @@ def test_a_column_that_is_null_in_every_row_is_logged_once(
         cloud.write_text("\n".join(map(line, servers)))
         clock.time += 6.0
         point.judge(make_operation())
-        point.wait_for_inventory(60)
+        point.reloader.wait(60)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     null = "is null in every row of the inventory: no condition on it holds"
     help_ = '(give it a default, `zone ?? "none"`, or collect it)'

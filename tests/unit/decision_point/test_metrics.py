@@ -148,7 +148,7 @@ def test_answers_are_counted_by_outcome_door_and_action_and_findings_by_policy(
     point.judge(make_operation(credentials=ADMIN))
     point.count_failure("engine", "update")
     numbers = counted(point)
-    rules = point._reloader.current().ruleset.rules.digest[:12]
+    rules = point.reloader.current().ruleset.rules.digest[:12]
     assert numbers == {
         'decisions_total{outcome="allowed",door="api",action="create"}': 3,
         'decisions_total{outcome="allowed",door="plugin",action="delete"}': 1,

@@ -159,7 +159,7 @@ def templates(draw: st.DrawFn) -> dict[str, Any]:
 def shown_by_all_doors(
     point: DecisionPoint, path: Path, template: Mapping[str, Data], parameters: dict[str, Data]
 ) -> str:
-    output, rules, heat = io.StringIO(), point._reloader.current().ruleset.rules, FakeHeat()
+    output, rules, heat = io.StringIO(), point.reloader.current().ruleset.rules, FakeHeat()
     files = {"nested.yaml": (path.parent / "nested.yaml").read_text()}
     body = {"stack_name": "s", "template": template, "parameters": parameters, "files": files}
     output.write(repr(Client(wrap(heat, point=point), heat).send(json.dumps(body).encode())))

@@ -297,7 +297,7 @@ def test_a_waiver_given_here_holds_in_each_door_until_it_is_removed(tmp_path: Pa
     entry = {"policy": "length", "project": "p1", "reason": "the old app", "expires": "2127-01-01"}
 
     def outcome(user: str) -> str:
-        with api.server.point._reloader._lock:  # who reads the numbers may be at it
+        with api.server.point.reloader._lock:  # who reads the numbers may be at it
             pass
         api.server.point.current()
         return str(api.ask("POST", "/v2/decisions", {"template": template(99)}, user).json["outcome"])

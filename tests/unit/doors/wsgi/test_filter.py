@@ -401,7 +401,7 @@ def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(
 ) -> None:
     whole = template(flavor="huge")
     whole["resources"] = dict.fromkeys("abc", whole["resources"]["web"])
-    decision = point._reloader.current().ruleset.rules.decide(read_stack(template=whole))
+    decision = point.reloader.current().ruleset.rules.decide(read_stack(template=whole))
     text = format_denial(decision, limit)
     assert text == expected.format(*_describe("abc")) + f" [decision {decision.id[:6]}]"
 
