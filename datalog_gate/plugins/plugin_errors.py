@@ -30,7 +30,7 @@ class PluginLoadError(GateError):
 
 def format_reason(error: Exception) -> str:
     """The reason of an error as one printable line. The text of unexpected errors is hidden."""
-    return printable_line(error.reason if isinstance(error, PluginError) else f"it is broken ({type(error).__name__})")
+    return printable_line(error.reason if isinstance(error, PluginError) else f"is broken ({type(error).__name__})")
 
 
 def printable_line(text: object) -> str:

@@ -60,7 +60,8 @@ class Broker:
     ) -> None:
         self.journal, self.clock, self.ticks, self.limits = journal, clock, ticks, limits
         self.services = services
-        self._services = {name: (service, Guard(name, ticks)) for name, service in services.items()}
+        self.guards = {name: Guard(name, ticks) for name in services}
+        """The guards of the calls to each service."""
         self.sticky = frozenset(name for name, service in services.items() if service.sticky)
 
     def consults(self, action: str) -> bool:
@@ -191,11 +192,11 @@ class Broker:
                 self.journal.postpone(claim, claim.due)
             raise UnavailableError(str(error), claim.service) from error
 
-    def service(self, name: str) -> tuple[Service, Guard]:
-        """A service and the guard of its calls. Errors: UnavailableError."""
-        if name not in self._services:
+    def service(self, name: str) -> Service:
+        """An enabled service. Errors: UnavailableError."""
+        if name not in self.services:
             raise UnavailableError("this service is not enabled", name)
-        return self._services[name]
+        return self.services[name]
 
 
 class _Calls:
@@ -208,23 +209,21 @@ class _Calls:
         self.doubtful = False
 
     def __call__(self, call: Callable[[Service], Result]) -> Result:
-        service, guard = self._broker.service(self._name)
+        service = self._broker.service(self._name)
         seconds = min(self._broker.limits.call, self._end - self._broker.ticks())
         if seconds <= 0:
             raise UnavailableError("has used up its time", self._name)
         try:
-            return guard(seconds, lambda: call(service))
+            return self._broker.guards[self._name](seconds, lambda: call(service))
         except NotAskedError as error:
             raise UnavailableError(error.reason, self._name) from error
         except RefusedError as error:
             raise RefusedError(plugin_errors.format_reason(error), self._name) from error
         except Exception as error:
             self.doubtful = True
-            why = plugin_errors.format_reason(error)
             if not isinstance(error, UnavailableError):
                 LOG.exception("the service %s is broken", self._name)
-                why = f"is broken ({type(error).__name__})"
-            raise UnavailableError(why, self._name) from error
+            raise UnavailableError(plugin_errors.format_reason(error), self._name) from error
 
 
 def _check_decision(decision: object) -> Decision:

@@ -103,7 +103,7 @@ def _settle(broker: Broker, claim: Claim, stack: StackState | None) -> Reconcile
     if stack.status == "absent":
         if not claim.abandoned:
             return _release(broker, claim, "its stack is gone")
-        if broker.service(claim.service)[0].on_abandon == "keep":
+        if broker.service(claim.service).on_abandon == "keep":
             return _commit(broker, claim, "its stack was abandoned")
         return _release(broker, claim, "its stack was abandoned")
     if stack.status == "in_progress":
@@ -128,7 +128,7 @@ def _compare(
     if claim.state != "committed" or stack is None or stack.status != "complete":
         return None
     problem, now = claim.problem, broker.clock()
-    if claim.due <= now and broker.service(claim.service)[0].places:
+    if claim.due <= now and broker.service(claim.service).places:
         members = find_members(claim.stack)
         problem = problem if members is None else broker.compare(claim.uuid, members, now + COMPARE)
     return ReconcileResult(claim.uuid, claim.stack, "misplaced", problem) if problem else None

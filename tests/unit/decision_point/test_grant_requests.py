@@ -171,7 +171,7 @@ def test_the_services_of_a_process_come_with_their_journal_and_limits(tmp_path: 
     assert (broker.limits, broker.journal.late, broker.journal.claims(), broker.clock()) == (
         Limits(2.0, 25.0, 120.0), 7.0, (), 5.0
     )  # fmt: skip
-    assert type(broker.service("edge")[0]).__name__ == "Edge"
+    assert type(broker.service("edge")).__name__ == "Edge"
 
 
 def test_without_services_there_is_no_journal(tmp_path: Path) -> None:
