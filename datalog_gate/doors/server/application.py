@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import falcon
+from jsonschema import Draft202012Validator
 from oslo_context.context import RequestContext
 from oslo_middleware import HTTPProxyToWSGI, RequestId
 
@@ -34,7 +35,7 @@ from datalog_gate.doors.server.json_body import read_json
 from datalog_gate.doors.server.pages.sessions import PageSessions, SessionFiles
 from datalog_gate.doors.server.pages.site import add_pages
 from datalog_gate.doors.server.policy_server import PolicyServer
-from datalog_gate.doors.server.schemas import Schema, Validator
+from datalog_gate.doors.server.schemas import Schema
 from datalog_gate.doors.server.server_options import find_folder
 from datalog_gate.store.api_records import Write
 from datalog_gate.store.transaction import StoreError
@@ -91,8 +92,8 @@ class _Responder:
 
     def __init__(self, conf: Any, server: PolicyServer, endpoint: Endpoint, shown: Endpoint | None) -> None:
         self._conf, self._server, self._endpoint, self._shown = conf, server, endpoint, shown
-        self._body = Validator(endpoint.body) if endpoint.body is not None else None
-        self._query = {name: Validator(schema) for name, schema in endpoint.query.items()}
+        self._body = Draft202012Validator(endpoint.body) if endpoint.body is not None else None
+        self._query = {name: Draft202012Validator(schema) for name, schema in endpoint.query.items()}
 
     def __call__(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
         environ: Environ = req.env

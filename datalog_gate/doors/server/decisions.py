@@ -37,7 +37,8 @@ DEFINITION: Mapping[str, Any] = {
     },
     "parameters": {"type": "object"},
 }
-STACK_NAME: Mapping[str, Any] = {"type": "string", "pattern": "^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$"}
+STACK_NAME: Mapping[str, Any] = {"type": "string", "pattern": r"^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$(?!\n)"}
+"""For Python, `$` is also before a line break at the end."""
 CALLER: Mapping[str, Any] = {
     "type": ["object", "null"],
     "additionalProperties": False,

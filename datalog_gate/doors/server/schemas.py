@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator, ValidationError, validators
-
 Schema = Mapping[str, Any]
-
-
-def _match_pattern(_validator: object, pattern: str, value: object, _schema: object) -> Iterator[ValidationError]:
-    """Check a pattern, in which ``$`` is the end alone. For Python it is also before a line break at the end."""
-    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
-        yield ValidationError(f"{value!r} does not match {pattern!r}")
-
-
-Validator = validators.extend(Draft202012Validator, {"pattern": _match_pattern})
-"""Checks data by a schema."""
 
 
 def describe_object(*required: str, **properties: Schema) -> Schema:

@@ -419,6 +419,7 @@ def test_what_heat_would_refuse_is_said_beside_a_decision_and_other_errors(api: 
         ("POST", "/v2/decisions", {"template": "resources: ["}, 400, "diagnostics"),
         ("POST", "/v2/decisions", {"template": SHORT, "more": 1}, 400, "invalid"),
         ("POST", "/v2/decisions", {"template": SHORT, "stack_name": "../../etc"}, 400, "invalid"),
+        ("POST", "/v2/decisions", {"template": SHORT, "stack_name": "web\n"}, 400, "invalid"),
         ("POST", "/v2/decisions", {"template": SHORT, "action": "explode"}, 400, "invalid"),
         ("POST", "/v2/decisions", {"template": SHORT, "environment_files": ["/etc/passwd"]}, 400, "diagnostics"),
         ("POST", "/v2/queries", {"query": "nothing("}, 400, "diagnostics"),
