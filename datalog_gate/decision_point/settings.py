@@ -20,7 +20,7 @@ def _option(default: Any, text: str, **arguments: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options with their defaults. Errors: ValueError for a text in place of a list of texts."""
+    """The options with their defaults."""
 
     rules: tuple[str, ...] = _option(
         (),
@@ -179,11 +179,6 @@ class Settings:
     allow_unverified_context: bool = _option(
         False, "Trust a context that no authtoken verified, as in the flavor noauth. For tests only."
     )
-
-    def __post_init__(self) -> None:
-        for option in fields(self):
-            if isinstance(getattr(self, option.name), str) and isinstance(option.metadata["default"], list):
-                raise ValueError(f"{option.name} is one text: write ({getattr(self, option.name)!r},)")
 
 
 LIVE_OPTIONS = tuple(option.name for option in fields(Settings) if option.metadata.get("mutable"))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 from contextlib import redirect_stdout
 
-import pytest
 from oslo_config import cfg, generator
 from oslo_policy import generator as policies
 
-from datalog_gate.decision_point.settings import Settings
 from tests.pages import DOCS, assert_written
 
 
@@ -28,8 +26,3 @@ def test_the_sample_of_the_policy_file_has_every_rule() -> None:
     with redirect_stdout(output):
         policies.generate_sample(["--namespace", "datalog_gate"], conf)
     assert_written(DOCS / "samples" / "policy.yaml", output.getvalue())
-
-
-def test_a_text_in_place_of_a_list_of_rules_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^rules is one text: write \('rules/net',\)$"):
-        Settings(rules="rules/net")  # type: ignore[arg-type]

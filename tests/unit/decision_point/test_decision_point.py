@@ -313,19 +313,6 @@ def test_deleted_rules_stay_in_force_and_the_failure_is_logged_once(
     assert [record["kind"] for record in records(point)].count("reload_failed") == 1
 
 
-def test_a_file_of_rules_that_is_emptied_takes_no_policy_away(
-    make_point: PointFactory, tmp_path: Path, clock: Clock
-) -> None:
-    point, verdicts = make_point(), []
-    other = '@deny("other", "{s}")\nother(s) :- os:nova:server(_id=s, name="x").\n'
-    for name, text in (("other", other), ("m", ""), ("m", "// nothing any more\n" + IMAGE)):
-        (tmp_path / "rules" / f"{name}.dl").write_text(text)
-        clock.time += 6.0
-        verdicts.append(point.judge(make_operation()).verdict)
-    failures = [record["kind"] for record in records(point)].count("reload_failed")
-    assert (verdicts, failures) == (["denied", "denied", "allowed"], 1)
-
-
 def test_rules_that_change_under_an_old_date_are_read_again(
     make_point: PointFactory, tmp_path: Path, clock: Clock
 ) -> None:
