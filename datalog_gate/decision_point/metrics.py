@@ -184,13 +184,14 @@ def measure_store(url: str, now: float) -> list[Sample]:
     """Measure the store; no samples without a store."""
     if not url:
         return []
+    from datalog_gate.services.journal_claim import OVER
     from datalog_gate.store.counts import count_approvals, count_claims, count_misplaced
     from datalog_gate.store.transaction import Store, StoreError
 
     try:
         store = Store(url, wait=STORE_SECONDS)
         claims, misplaced, waiting = store.run(
-            None, lambda rows: (count_claims(rows), count_misplaced(rows), count_approvals(rows, now))
+            None, lambda rows: (count_claims(rows, OVER), count_misplaced(rows), count_approvals(rows, now))
         )
     except (StoreError, ValueError):  # ValueError for a URL that is wrong, or a driver that is not installed
         return [("datalog_gate_store_up", (), [0.0])]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
 from datalog_gate.store.tables import approval_requests, journal
 
-OVER = ("ended", "released", "failed")
-"""The states of finished claims, as in `services.journal_claim`."""
 
-
-def count_claims(rows: Connection) -> list[tuple[str, str, float, float]]:
-    """The claims that are not over: service, state, count, and since when the oldest is in the state."""
+def count_claims(rows: Connection, over: Collection[str]) -> list[tuple[str, str, float, float]]:
+    """The claims in no state of `over`: service, state, count, and since when the oldest is in the state."""
     names = journal.c.service, journal.c.state
-    query = select(*names, func.count(), func.min(journal.c.since)).where(journal.c.state.not_in(OVER)).group_by(*names)
+    query = select(*names, func.count(), func.min(journal.c.since)).where(journal.c.state.not_in(over)).group_by(*names)
     return [(service, state, float(number), since) for service, state, number, since in rows.execute(query)]
 
 

@@ -111,11 +111,7 @@ class Store:
     def upgrade(self) -> str | None:
         """Create the tables if there are none. Return the revision before, or None. Errors: also another revision."""
         before = self.revision()
-        if before not in (None, REVISION):
-            message = f"the store has the revision {before}, which this package does not know"
-            raise self.error_type(f"{message}: {INSTALL}")
-        if before is None:
-            self._run(create_tables)
+        self._run(create_tables if before is None else self._check)
         return before
 
     def run(self, lock: str | None, work: Callable[[Connection], Result], reads: bool = False) -> Result:
