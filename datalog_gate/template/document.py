@@ -55,6 +55,8 @@ class Document:
     """Whether data without text still has places: its paths."""
     repeated: tuple[Diagnostic, ...] = ()
     """Warnings of keys that a mapping has twice."""
+    misspelt: dict[Path, str] = field(default_factory=dict, repr=False)
+    """The keys as written, by the path with the key that was meant."""
     _asked: bool = field(default=False, repr=False)
     _same: Document | None = field(default=None, repr=False)
     """The document of the same text that has the nodes."""
@@ -82,6 +84,8 @@ class Document:
 
     def _span(self, path: Path, part: int) -> Span | None:
         """The span of the key (0) or the node (1) at the path, or of the deepest existing node."""
+        if self.misspelt:
+            path = tuple(self.misspelt.get(path[: at + 1], step) for at, step in enumerate(path))
         if self.text is None:
             way = self._way(path) if self.has_paths else ""
             return Span(self.file, 0, 0, 0, 0, way) if way else None

@@ -233,11 +233,8 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         tree.report("not-a-template", str(dialect), place, advice)
         return None
     sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
-    for name in data:
-        if name not in (*VERSION_KEYS, *(sections if dialect.conditional else sections[:-1])):
-            place = document.key_place((name,))
-            if not tree.report_newer(name, dialect, document.file, place):
-                tree.report("bad-template", f"a template has no section `{name}`", place, tree.near(name, sections))
+    known = (*VERSION_KEYS, *(sections if dialect.conditional else sections[:-1]))
+    data = tree.as_meant(data, document, (), dialect, known)
     scope = Scope(
         tree,
         document,

@@ -88,16 +88,14 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         tree.report("bad-template", f"the resource `{name}` must be a map", where(()))
         return None
     exists = True if scope.sure(name) else scope.exists(name)
+    if dialect.hot:
+        definition = tree.as_meant(definition, scope.document, path, dialect, dialect.parts)
     content: dict[str, Data] = {}
     for key, value in definition.items():
         part = dialect.parts.get(key)
         if part is not None:
             is_resolved = part in _RESOLVED and exists is not False
             content[part] = scope.resolve(value, (*path, key)) if is_resolved else value
-        elif dialect.hot:
-            place = scope.document.key_place((*path, key))
-            if not tree.report_newer(key, dialect, scope.document.file, place):
-                tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, dialect.parts))
     if not isinstance(kind := content.get("type"), str):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
         return None

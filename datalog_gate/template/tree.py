@@ -5,11 +5,11 @@ Diagnostics contain no hidden values. Exceeding a limit raises an InputError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Never
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.records import dataclass, field
@@ -137,11 +137,30 @@ class Tree:
             self.report("newer-version", message, span, f"write `{key}: {since}`")
         return since is not None
 
-    def near(self, word: Data, candidates: Iterable[str]) -> str | None:
+    def near(self, word: Data, candidates: Iterable[str]) -> Advice | None:
         """A suggestion for a name that is not a candidate. Only made for the first problems, since it takes time."""
         few = len(self.problems) < 10 and len(known := list(candidates)) <= MAX_CANDIDATES
         nearest = closest(word, known) if isinstance(word, str) and few else None
-        return nearest and suggest_name(nearest, "`")
+        return suggest_name(nearest, "`") if nearest else None
+
+    def as_meant(
+        self, written: Mapping[str, Data], document: Document, path: Path, dialect: Dialect, known: Collection[str]
+    ) -> Mapping[str, Data]:
+        """Report the sections of a template, or the keys of a resource, that are not known. Return them with misspelt
+        ones under the names that were meant, so that nothing else is said because of these."""
+        what = "a resource has no key" if path else "a template has no section"
+        meant: dict[str, str] = {}
+        for key in written:
+            if key in known:
+                continue
+            place = document.key_place((*path, key))
+            if not self.report_newer(key, dialect, document.file, place):
+                near = self.near(key, known)
+                self.report("bad-template", f"{what} `{key}`", place, near)
+                if near and near.meant not in written:
+                    meant[key] = near.meant
+        document.misspelt |= {(*path, name): key for key, name in meant.items()}
+        return {meant.get(key, key): value for key, value in written.items()} if meant else written
 
     def hide(self, value: Data, home: str, written: Expression | None = None) -> None:
         """Record the texts of a hidden value, so that they are masked in everything written about the stack with that

@@ -205,6 +205,21 @@ def test_all_mistakes_are_said_at_once_beside_what_can_not_be_read() -> None:
     ]
 
 
+def test_what_a_misspelt_section_or_key_holds_is_read() -> None:
+    resources = (
+        "  v: {tpe: OS::Cinder::Volume, properties: {size: {get_param: size}, nmae: x}}\n"
+        "  w: {type: OS::Cinder::Volume, proprties: {size: 0}}\n"
+    )
+    assert said(f"{HEAD}paramters: {{size: {{type: number}}}}\nresourcs:\n{resources}") == [
+        "t2:1 error[bad-template] a template has no section `paramters`; did you mean `parameters`?",
+        "t3:1 error[bad-template] a template has no section `resourcs`; did you mean `resources`?",
+        "t4:7 error[bad-template] a resource has no key `tpe`; did you mean `type`?",
+        "t5:33 error[bad-template] a resource has no key `proprties`; did you mean `properties`?",
+        "t4:70 error[unknown-property] OS::Cinder::Volume has no property `nmae`; did you mean `name`?",
+        "t5:51 error[out-of-range] `size` of OS::Cinder::Volume must be at least 1, not `0`",
+    ]
+
+
 def test_members_and_nested_stacks(tmp_path: Path) -> None:
     files = {
         "t.yaml": f"{HEAD}resources:\n"
