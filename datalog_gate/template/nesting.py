@@ -10,7 +10,7 @@ from decimal import Decimal
 from math import inf
 from typing import NamedTuple
 
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import Span, closest, suggest_name
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.unknown import at_member, derived, resources_read
@@ -213,7 +213,8 @@ def read_group(
             return _chain(properties, where, tree)
         case "OS::Heat::AutoScalingGroup":
             size = _scaling_size(properties, *_SCALING[kind], where, tree)
-            return _members(properties.get("resource"), size, (), None, where.within("resource"), None, tree)
+            definition = _definition(properties, "resource", where, tree)
+            return _members(definition, size, (), None, where.within("resource"), None, tree)
     if kind == "OS::Heat::InstanceGroup":
         size = _size(properties, "Size", where, tree) or Size(0, 0)
     else:
@@ -346,7 +347,47 @@ def _resource_group(properties: Mapping[str, Data], where: Where, tree: Tree) ->
         tree.report("bad-template", "`index_var` must be a known string", where(("properties", "index_var")))
         variable = "%index%"
     place = where.within("resource_def")
-    return _members(properties.get("resource_def"), size, skipped, variable, place, unsure, tree)
+    definition = _definition(properties, "resource_def", where, tree)
+    if isinstance(definition, dict) and "properties" not in definition and (near := _near("properties", definition)):
+        place.document.misspelt[*place.prefix, "properties"] = near
+        definition = {**definition, "properties": definition[near]}
+    return _members(definition, size, skipped, variable, place, unsure, tree)
+
+
+def _definition(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -> Data:
+    """The definition of members in the property with that name; None for a wrong one, which is reported."""
+    definition = properties.get(name)
+    kind = definition.get("type") if isinstance(definition, dict) else None
+    if isinstance(definition, Unknown) or isinstance(kind, str | Unknown):
+        return definition
+    message = "the definition of a group's members must be a map with a `type`"
+    if isinstance(definition, dict):
+        report_wrong(message, definition, ("properties", name, "type"), where, tree)
+    else:
+        report_wrong(message, properties, ("properties", name), where, tree)
+    return None
+
+
+def report_wrong(message: str, holder: Mapping[str, Data], path: Path, where: Where, tree: Tree) -> None:
+    """Report a part of a resource without which its members can't be read, where Heat's validation finds it: at its
+    value, at the key that was probably meant, or else at the `holder`."""
+    name = str(path[-1])
+    advice: str | None = None
+    if holder.get(name) is not None:
+        place = where(path)
+    elif near := _near(name, holder):
+        place, advice = where.key_place((*path[:-1], near)), suggest_name(name, "`")
+    else:
+        at = path if name in holder else path[:-1]
+        place = where.key_place(at) if at[1:] else where(())
+        kinds = {"resources": "a list", "template": "a text", "type": "a text"}
+        advice = f"add `{name}`, {kinds.get(name, 'a map')}"
+    tree.report("bad-template", message, place, advice)
+
+
+def _near(name: str, keys: Collection[str]) -> str | None:
+    """The key that was probably meant to be `name`."""
+    return next((key for key in keys if closest(str(key), [name])), None)
 
 
 def _members(
@@ -360,13 +401,10 @@ def _members(
 ) -> Group:
     """The members by definition. Possible ones are listed if they are few, otherwise only the first of them."""
     unsure = unsure or size.unknown
-    if isinstance(definition, Unknown) or (
-        isinstance(definition, dict) and isinstance(definition.get("type"), Unknown)
-    ):
-        return Group((), where, definition if isinstance(definition, Unknown) else definition["type"])
-    if not isinstance(definition, dict) or not isinstance(definition.get("type"), str):
-        tree.report("bad-template", "the definition of a group's members must be a map with a `type`", where(()))
-        return Group((), where, unsure)
+    if not isinstance(definition, dict):
+        return Group((), where, definition if isinstance(definition, Unknown) else unsure)
+    if isinstance(definition["type"], Unknown):
+        return Group((), where, definition["type"])
     properties, metadata = definition.get("properties") or {}, definition.get("metadata")
     if variable and isinstance(properties, dict):  # heat/engine/resources/openstack/heat/resource_group.py:637
         properties = {key: value for key, value in properties.items() if value is not None}
@@ -410,7 +448,9 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
         if isinstance(value, Unknown):
             return Group((), place, value)
     if not isinstance(types, list) or not isinstance(shared, dict):
-        tree.report("bad-template", "a chain takes a list of types as `resources`", place(("type",)))
+        wrong = "resource_properties" if isinstance(types, list) else "resources"
+        message = f"a chain takes a {'map' if isinstance(types, list) else 'list of types'} as `{wrong}`"
+        report_wrong(message, properties, ("properties", wrong), where, tree)
         return Group((), place)
     unsure = next((type_name for type_name in types if isinstance(type_name, Unknown)), None)
     if wrong := [type_name for type_name in types if not isinstance(type_name, str | Unknown)]:
@@ -430,7 +470,7 @@ def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: 
     if isinstance(servers, Unknown):
         return Group((), where, servers)
     if not isinstance(servers, dict):
-        tree.report("bad-template", "`servers` must be a map of names and servers", where(("properties", "servers")))
+        report_wrong("`servers` must be a map of names and servers", properties, ("properties", "servers"), where, tree)
         return Group((), where)
     if where.hides(("properties", "servers"), False):  # their names are hidden too
         return Group((), where, hidden_value(f"servers of {where.prefix[-1]}"))

@@ -18,7 +18,7 @@ from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
 from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Resolved, WorkAccount, read_environments
 from datalog_gate.template.held import HeldStack, label_of
-from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group
+from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group, report_wrong
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters
 from datalog_gate.template.resolver import OMITTED, SCALARS, Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
@@ -313,7 +313,9 @@ def _of_text(tree: Tree, below: Nesting, properties: Mapping[str, Data], where: 
         if isinstance(value, Unknown):
             return None, value
     if not isinstance(text, str) or not isinstance(given, dict):
-        tree.report("bad-template", "a nested stack needs a template and a map of parameters", where(("properties",)))
+        name = "parameters" if isinstance(text, str) else "template"
+        message = "a nested stack needs a template and a map of parameters"
+        report_wrong(message, properties, ("properties", name), where, tree)
         return None, None
     label = f"<template of {below.id}>"
     base, text = tree.sent.get(text, (below.ancestors[0], text))

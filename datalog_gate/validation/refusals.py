@@ -42,14 +42,16 @@ def find_further_refusals(error: InputError, catalogue: Catalogue) -> tuple[Diag
     """What Heat would refuse of a template besides what could not be read, in so far as it was read."""
     if not isinstance(error.stack, Stack):
         return ()
-    spans = [problem.span for problem in error.diagnostics if problem.span]
     found = find_refusals(error.stack, catalogue)
-    return tuple(refusal for refusal in found if not any(_overlap(refusal.span, span) for span in spans))
+    return tuple(refusal for refusal in found if not any(_is_said(refusal, problem) for problem in error.diagnostics))
 
 
-def _overlap(span: Span | None, other: Span) -> bool:
-    """Whether two places share a part: what is wrong there was said."""
-    if span is None or span.file != other.file or not span.line:
+def _is_said(refusal: Diagnostic, problem: Diagnostic) -> bool:
+    """Whether two places share a part: what is wrong there was said. Of what is missing, one resource may lack more."""
+    span, other = refusal.span, problem.span
+    if span is None or other is None or span.file != other.file or not span.line:
+        return False
+    if refusal.code == "missing-property" and refusal.suggestion != problem.suggestion:
         return False
     starts = max((span.line, span.column), (other.line, other.column))
     return starts < min((span.end_line, span.end_column), (other.end_line, other.end_column))

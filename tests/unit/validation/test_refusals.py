@@ -220,6 +220,38 @@ def test_what_a_misspelt_section_or_key_holds_is_read() -> None:
     ]
 
 
+NO_MEMBERS = "error[bad-template] the definition of a group's members must be a map with a `type`"
+SCALING = "type: OS::Heat::AutoScalingGroup, properties: {max_size: 1"
+DEFINITIONS = {
+    "type: OS::Heat::ResourceGroup": [f"3:3 {NO_MEMBERS}; add `resource_def`, a map"],
+    "type: OS::Heat::ResourceGroup, properties: {resourc_def: x}": [f"3:51 {NO_MEMBERS}; did you mean `resource_def`?"],
+    "type: OS::Heat::ResourceGroup, properties: {resource_def: x}": [f"3:65 {NO_MEMBERS}"],
+    "type: OS::Heat::ResourceGroup, properties: {resource_def: {tpe: x}}": [f"3:66 {NO_MEMBERS}; did you mean `type`?"],
+    "type: OS::Heat::ResourceGroup, properties: {resource_def: {}}": [f"3:51 {NO_MEMBERS}; add `type`, a text"],
+    "type: OS::Heat::ResourceGroup, properties: {resource_def: {type: OS::Nova::Server, propertes: {flavor: x}}}": [
+        "3:90 error[unknown-property] `resource_def` has no property `propertes`; did you mean `properties`?"
+    ],
+    f"{SCALING}, min_size: 1, resource: [a]}}": [f"3:90 {NO_MEMBERS}"],
+    f"{SCALING}}}": [
+        f"3:3 {NO_MEMBERS}; add `resource`, a map",
+        "3:3 error[missing-property] OS::Heat::AutoScalingGroup needs the property `min_size`; add `min_size`, "
+        "a whole number",
+    ],
+    "type: OS::Heat::ResourceChain, properties: {resources: x}": [
+        "3:62 error[bad-template] a chain takes a list of types as `resources`"
+    ],
+    "type: OS::Heat::Stack": [
+        "3:3 error[bad-template] a nested stack needs a template and a map of parameters; add `template`, a text"
+    ],
+}
+"""Groups and stacks that can't be read, with all that is said."""
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_what_keeps_members_from_being_read_is_said_once(definition: str) -> None:
+    assert of_resources(f"g: {{{definition}}}") == DEFINITIONS[definition]
+
+
 def test_members_and_nested_stacks(tmp_path: Path) -> None:
     files = {
         "t.yaml": f"{HEAD}resources:\n"
