@@ -178,7 +178,7 @@ class Scope:
 
     def condition(self, data: Data, path: Path) -> bool | Unknown:
         """The truth of a condition: a boolean, a name, a function, or null, which always holds. Invalid ones are
-        reported."""
+        reported, and hold, so that what they decide is checked."""
         value = self.resolve(data, path, self.dialect.conditional)
         if value is None:
             return True
@@ -186,7 +186,7 @@ class Scope:
             return value
         if not isinstance(value, str) or value not in self.conditions:
             self._wrong("bad-reference", f"there is no condition `{value}`", path, self.conditions, value)
-            return False
+            return True
         touched = self.touched
         if value not in self.decided:
             self.decided[value] = None
@@ -197,7 +197,7 @@ class Scope:
         truth = self.decided[value]
         if truth is None:
             self._wrong("bad-reference", f"the condition `{value}` depends on itself", path)
-            return False
+            return True
         return truth
 
     def _defined(self, name: str) -> bool | Unknown:
@@ -210,7 +210,7 @@ class Scope:
         word = next(iter(value), None) if isinstance(value, dict) else value
         message = f"the condition `{name}` must be true, false, or one of {', '.join(known)}"
         self._wrong("bad-template", message, path, known, word)
-        return False
+        return True
 
     def exists(self, name: str) -> bool | Unknown:
         """The condition of a resource in the template."""

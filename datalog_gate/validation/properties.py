@@ -41,7 +41,7 @@ class Mistake(NamedTuple):
     message: str
     help: str | None = None
     value: Data = None
-    """The wrong value, if the message tells it after `{}`."""
+    """The wrong value, which the message tells after `{}`; of a name that is none, the map with it."""
     at_once: bool = False
     """Whether Heat refuses it although the value refers to resources that do not exist yet."""
 
@@ -82,7 +82,7 @@ def _check_parts(
         if part is None:
             near = closest(str(name), parts)
             meant = dict(moved).get(str(near), near)
-            yield _unknown((*path, name), owner, near, meant in missing)
+            yield _unknown((*path, name), owner, near, meant in missing)._replace(value=dict(data))
             missing = [other for other in missing if other != meant]
         elif type(value) is str and part.kind == "string" and not part.is_checked:
             continue

@@ -51,6 +51,8 @@ def _is_said(refusal: Diagnostic, problem: Diagnostic) -> bool:
     span, other = refusal.span, problem.span
     if span is None or other is None or span.file != other.file or not span.line:
         return False
+    if refusal.code == problem.code == "newer-version":
+        return refusal.suggestion == problem.suggestion
     if refusal.code == "missing-property" and refusal.suggestion != problem.suggestion:
         return False
     starts = max((span.line, span.column), (other.line, other.column))
@@ -77,6 +79,8 @@ class _RefusalSearch:
     root: Stack
     found: list[Diagnostic] = field(default_factory=list)
     moves: dict[str, Moves] = field(default_factory=dict)
+    newer: set[tuple[Span | None, str]] = field(default_factory=set)
+    """The templates, and the newer versions that they would need, that were said."""
 
     def check_stack(self, stack: Stack) -> None:
         """Check one stack."""
@@ -134,7 +138,9 @@ class _RefusalSearch:
                 name, since = newer
                 message = f"`{name}` is there from version {since}; this template is {stack.version}"
                 help_ = f"write `heat_template_version: {since}`"
-                self._add("newer-version", message, place, help_, self._is_found_now(stack, resource, mistake))
+                if (stack.place, since) not in self.newer:
+                    self.newer.add((stack.place, since))
+                    self._add("newer-version", message, place, help_, self._is_found_now(stack, resource, mistake))
                 continue
             if not is_name:
                 message = f"`{format_path(mistake.path)}` of {resource.type} {message}"

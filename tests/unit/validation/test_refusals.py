@@ -301,12 +301,31 @@ def test_a_hidden_value_is_not_told() -> None:
     assert [line.partition(" ")[2] for line in said(template)] == [f"error[wrong-kind] {message}"]
 
 
+def test_of_a_wrong_condition_nothing_else_is_said() -> None:
+    lines = of_resources(
+        "n: {type: OS::Neutron::Net, condition: nothing}\n"
+        "s: {type: OS::Neutron::Subnet, properties: {network: {get_resource: n}, cidr: {if: [nothing, x, y]}}}"
+    )
+    assert [line.split("; ")[0] for line in lines] == [
+        "3:42 error[bad-reference] there is no condition `nothing`",
+        "4:87 error[bad-reference] there is no condition `nothing`",
+    ]
+
+
 def test_a_function_that_only_newer_versions_have() -> None:
     resources = "resources: {n: {type: OS::Neutron::Net, properties: {name: {if: [a, b, c]}}}}"
     assert [line[1:] for line in said(f"heat_template_version: 2015-04-30\n{resources}")] == [
         "2:60 error[newer-version] `if` is there from version 2016-10-14; this template is 2015-04-30; "
         "write `heat_template_version: 2016-10-14`"
     ]
+
+
+def test_a_newer_version_is_named_once() -> None:
+    call = "{if: [a, b, c]}"
+    group = f"resources: {{g: {{type: OS::Neutron::SecurityGroup, properties: {{name: {call}, rules: [{call}]}}}}}}"
+    for section, first in ("conditions: {a: true}\n", "t2:1"), ("", "t2:70"):
+        lines = said(f"heat_template_version: 2015-04-30\n{section}{group}")
+        assert [line.split("]")[0] for line in lines] == [f"{first} error[newer-version"]
 
 
 def test_what_heat_hides_or_deprecates() -> None:
