@@ -213,8 +213,8 @@ def read_group(
             return _chain(properties, where, tree)
         case "OS::Heat::AutoScalingGroup":
             size = _scaling_size(properties, *_SCALING[kind], where, tree)
-            definition = _definition(properties, "resource", where, tree)
-            return _members(definition, size, (), None, where.within("resource"), None, tree)
+            resource = _definition(properties, "resource", where, tree)
+            return _members(resource, size, (), None, where.within("resource"), None, tree)
     if kind == "OS::Heat::InstanceGroup":
         size = _size(properties, "Size", where, tree) or Size(0, 0)
     else:
@@ -448,9 +448,9 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
         if isinstance(value, Unknown):
             return Group((), place, value)
     if not isinstance(types, list) or not isinstance(shared, dict):
-        wrong = "resource_properties" if isinstance(types, list) else "resources"
-        message = f"a chain takes a {'map' if isinstance(types, list) else 'list of types'} as `{wrong}`"
-        report_wrong(message, properties, ("properties", wrong), where, tree)
+        name = "resource_properties" if isinstance(types, list) else "resources"
+        message = f"a chain takes a {'map' if isinstance(types, list) else 'list of types'} as `{name}`"
+        report_wrong(message, properties, ("properties", name), where, tree)
         return Group((), place)
     unsure = next((type_name for type_name in types if isinstance(type_name, Unknown)), None)
     if wrong := [type_name for type_name in types if not isinstance(type_name, str | Unknown)]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from math import ceil, floor, isfinite
@@ -190,13 +190,8 @@ def _parameter(
     if not isinstance(definition, dict):
         report("bad-template", f"the definition of parameter `{name}` must be a map", name, None, None)
         return Parameter(name, "string", no_value(name), "none", False, {})
-    hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
-    if wrong := [key for key in definition if key not in keys]:
-        near = closest(str(wrong[0]), keys)
-        key = MASK if hidden and not near else wrong[0]  # may be the end of an unquoted default with a comma
-        message = f"the definition of parameter `{name}` has no key `{key}`"
-        report("bad-template", message, name, near and suggest_name(near, "`"), None)
-        return Parameter(name, "string", no_value(name), "none", hidden, {})
+    definition = _as_meant(name, definition, keys, report)
+    hidden = _is_hidden(definition)
     kind = _type(definition, dialect)
     if kind not in TYPES:
         known = ", ".join(TYPES if dialect.hot else CFN_TYPES)
@@ -240,6 +235,23 @@ def _parameter(
     if isinstance(value, Unknown) and not value.hidden:
         value = replace(value, bounds=_within(value.bounds, bounds))
     return Parameter(name, kind, value, chosen.origin, hidden, rest)
+
+
+def _as_meant(name: str, definition: Mapping[str, Data], keys: Collection[str], report: Report) -> Mapping[str, Data]:
+    """The definition of a parameter without wrong keys, which are reported, but with the values of misspelt ones."""
+    near = {key: closest(str(key), keys) for key in definition if key not in keys}
+    if not near:
+        return definition
+    meant = {near.get(key, key): value for key, value in definition.items() if near.get(key) not in definition}
+    for key, other in near.items():
+        shown = MASK if _is_hidden(meant) and not other else key  # may be the end of an unquoted default with a comma
+        message = f"the definition of parameter `{name}` has no key `{shown}`"
+        report("bad-template", message, name, suggest_name(other, "`") if other else None, None)
+    return {key: value for key, value in meant.items() if key is not None}
+
+
+def _is_hidden(definition: Mapping[Any, Data]) -> bool:
+    return bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
 
 
 def _bounds(kind: str, constraints: Limits) -> Bounds:

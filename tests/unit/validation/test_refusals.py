@@ -220,6 +220,19 @@ def test_what_a_misspelt_section_or_key_holds_is_read() -> None:
     ]
 
 
+def test_all_mistakes_of_a_parameter_are_said() -> None:
+    parameters = "{a: {type: text, colour: x, defualt: 1}, b: {typ: number, default: x, constraint: []}}"
+    assert said(f"{HEAD}parameters: {parameters}\nresources: {{}}") == [
+        "t2:14 error[bad-template] the definition of parameter `a` has no key `colour`",
+        "t2:14 error[bad-template] the definition of parameter `a` has no key `defualt`; did you mean `default`?",
+        "t2:14 error[bad-template] the type of parameter `a` is not one of string, number, comma_delimited_list, json, "
+        "boolean",
+        "t2:54 error[bad-parameter] parameter `b` can't be 'x': it is not a valid number",
+        "t2:54 error[bad-template] the definition of parameter `b` has no key `constraint`; did you mean `constraints`?",
+        "t2:54 error[bad-template] the definition of parameter `b` has no key `typ`; did you mean `type`?",
+    ]
+
+
 NO_MEMBERS = "error[bad-template] the definition of a group's members must be a map with a `type`"
 SCALING = "type: OS::Heat::AutoScalingGroup, properties: {max_size: 1"
 DEFINITIONS = {
