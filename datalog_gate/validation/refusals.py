@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, in_order, suggest_name
+from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, in_order, slip, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.schema.catalogue import Catalogue
@@ -86,11 +86,11 @@ class _RefusalSearch:
         """Check one stack."""
         resources = stack.apart
         for type_name, alike in resources.types.items():
-            kind = self.catalogue.type(type_name)
+            kind, is_known = self._type(type_name), self.catalogue.type(type_name) is not None
             for name, properties in alike.properties.items():
-                if kind is None:
+                if not is_known:
                     self._check_type(resources.named[name])
-                elif mistakes := list(self._mistakes(kind, properties)):
+                if kind and (mistakes := list(self._mistakes(kind, properties))):
                     self._add_mistakes(stack, resources.named[name], mistakes)
         for resource in resources.others.values():
             self._check_resource(stack, resource)
@@ -106,19 +106,26 @@ class _RefusalSearch:
                     resource.locate(("depends_on",)),
                 )
                 self._add("not-allowed", message, place, "leave out `depends_on`")
-        kind = self.catalogue.type(resource.type)
-        if kind is None:
+        kind = self._type(resource.type)
+        if self.catalogue.type(resource.type) is None:
             self._check_type(resource)
             self._check_parameters(stack, resource)
             if resource.type.endswith(TEMPLATE_ENDINGS):
                 self._check_policies(resource, None)
-        elif not self._is_unread(resource):
+        if kind and not self._is_unread(resource):
             self._add_mistakes(stack, resource, list(self._mistakes(kind, resource.properties)))
             self._check_policies(resource, kind)
 
+    def _type(self, name: str) -> ResourceType | None:
+        """The type with that name, or the one that is a letter or the case of letters away."""
+        kind = self.catalogue.type(name)
+        if kind is None and (near := _closest_type(name, self.catalogue.types())):
+            return self.catalogue.type(near) if near.lower() == name.lower() or slip(name, [near]) else None
+        return kind
+
     def _is_unread(self, resource: Resource) -> bool:
         """Whether Heat looks at no property of a resource."""
-        kind = self.catalogue.type(resource.type)
+        kind = self._type(resource.type)
         return bool(resource.external) or (kind is not None and _is_placeholder(kind))
 
     def _mistakes(self, kind: ResourceType, properties: Mapping[str, Data]) -> Iterator[Mistake]:
@@ -240,7 +247,7 @@ class _RefusalSearch:
         key = keys[0] if keys else None
         if not isinstance(key, str):
             return None
-        kind = self.catalogue.type(resource.type)
+        kind = self._type(resource.type)
         by_template = kind is None and resource.nested is not None and resource.type not in NESTING
         if resource.nested and (resource.type in _OF_MEMBERS or (by_template and key.startswith("resource."))):
             members, rest = _pick_members(resource, resource.nested.apart, keys, kind.attributes if kind else {})

@@ -220,15 +220,26 @@ def test_what_a_misspelt_section_or_key_holds_is_read() -> None:
     ]
 
 
+def test_a_misspelt_type_hides_no_other_mistake() -> None:
+    wrong = "properties: {nmae: x, value_specs: 1}"
+    for types in ("OS::Neutron::Nett", "os::neutron::net"), ("OS::Neutron::Network", "OS::Neutron::Nix"):
+        found = [
+            of_resources(f"n: {{type: {kind}{more}, {wrong}}}") for kind in types for more in ("", ", metadata: x")
+        ]
+        codes = [[line.split("[")[1].split("]")[0] for line in lines] for lines in found]
+        sure = types[0] == "OS::Neutron::Nett"
+        assert codes == 4 * [["unknown-type", *(["unknown-property", "wrong-kind"] if sure else [])]]
+
+
 def test_all_mistakes_of_a_parameter_are_said() -> None:
-    parameters = "{a: {type: text, colour: x, defualt: 1}, b: {typ: number, default: x, constraint: []}}"
+    parameters = "{a: {type: text, colour: x, defualt: 1}, b: {typ: number, default: x, labl: []}}"
     assert said(f"{HEAD}parameters: {parameters}\nresources: {{}}") == [
         "t2:14 error[bad-template] the definition of parameter `a` has no key `colour`",
         "t2:14 error[bad-template] the definition of parameter `a` has no key `defualt`; did you mean `default`?",
         "t2:14 error[bad-template] the type of parameter `a` is not one of string, number, comma_delimited_list, json, "
         "boolean",
         "t2:54 error[bad-parameter] parameter `b` can't be 'x': it is not a valid number",
-        "t2:54 error[bad-template] the definition of parameter `b` has no key `constraint`; did you mean `constraints`?",
+        "t2:54 error[bad-template] the definition of parameter `b` has no key `labl`; did you mean `label`?",
         "t2:54 error[bad-template] the definition of parameter `b` has no key `typ`; did you mean `type`?",
     ]
 
