@@ -47,13 +47,13 @@ def find_further_refusals(error: InputError, catalogue: Catalogue) -> tuple[Diag
 
 
 def _is_said(refusal: Diagnostic, problem: Diagnostic) -> bool:
-    """Whether two places share a part: what is wrong there was said. Of what is missing, one resource may lack more."""
+    """Whether two places share a part: what is wrong there was said, but of a resource more may be."""
     span, other = refusal.span, problem.span
     if span is None or other is None or span.file != other.file or not span.line:
         return False
     if refusal.code == problem.code == "newer-version":
         return refusal.suggestion == problem.suggestion
-    if refusal.code == "missing-property" and refusal.suggestion != problem.suggestion:
+    if refusal.code in ("missing-property", "duplicate-name") and refusal.suggestion != problem.suggestion:
         return False
     starts = max((span.line, span.column), (other.line, other.column))
     return starts < min((span.end_line, span.end_column), (other.end_line, other.end_column))
@@ -150,7 +150,8 @@ class _RefusalSearch:
                     self._add("newer-version", message, place, help_, self._is_found_now(stack, resource, mistake))
                 continue
             if not is_name:
-                message = f"`{format_path(mistake.path)}` of {resource.type} {message}"
+                kind = self._type(resource.type)
+                message = f"`{format_path(mistake.path)}` of {kind.name if kind else resource.type} {message}"
             self._add(mistake.code, message, place, mistake.help, self._is_found_now(stack, resource, mistake))
 
     def _is_found_now(self, stack: Stack, resource: Resource, mistake: Mistake) -> bool:
@@ -235,7 +236,8 @@ class _RefusalSearch:
             lack = self._find_lack(resource, keys) if resource and not (reader and self._is_unread(reader)) else None
             if lack is None:
                 continue
-            message = f"{lack.owner.type} has no attribute `{lack.attribute}`"
+            kind = self._type(lack.owner.type)
+            message = f"{kind.name if kind else lack.owner.type} has no attribute `{lack.attribute}`"
             near = closest(lack.attribute.rpartition(".")[2], lack.names)
             others = f"it has {', '.join(sorted(lack.names))}" if lack.names else None
             place = stack.locate((*path, lack.step))
@@ -314,7 +316,7 @@ def _closest_type(name: str, types: tuple[str, ...]) -> str | None:
     """The type that was probably meant: of the same service with a similar name, of a similar service with the same
     name, or with the same letters."""
     service, _, own = name.rpartition("::")
-    if same := next((known for known in types if known.lower() == name.lower()), None):
+    if same := next((known for known in types if known.lower() == name.lower()), slip(name, types)):
         return same
     parts = [known.rpartition("::") for known in types]
     if near := closest(own, [word for part, _, word in parts if part == service]):

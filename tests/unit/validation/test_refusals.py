@@ -229,6 +229,20 @@ def test_a_misspelt_type_hides_no_other_mistake() -> None:
         codes = [[line.split("[")[1].split("]")[0] for line in lines] for lines in found]
         sure = types[0] == "OS::Neutron::Nett"
         assert codes == 4 * [["unknown-type", *(["unknown-property", "wrong-kind"] if sure else [])]]
+    nets = "n: {type: OS:N:eutron::Net, properties: {shared: x}}\no: {type: OS::Heat::Value, properties: {value: "
+    assert [line.split("; ")[0] for line in of_resources(nets + "{get_attr: [n, nmae]}}}")] == [
+        "3:13 error[unknown-type] there is no resource type OS:N:eutron::Net",
+        "3:52 error[wrong-kind] `shared` of OS::Neutron::Net takes true or false, not `x`",
+        "4:66 error[unknown-attribute] OS::Neutron::Net has no attribute `nmae`",
+    ]
+
+
+def test_a_resource_may_have_a_mistake_beside_what_can_not_be_read() -> None:
+    template = f"parameters: {{n: {{type: string}}}}\nresources: {{n: {{type: OS::Neutron::Net, depends_on: n}}}}"
+    assert [line.split("]")[0] for line in said(HEAD + template)] == [
+        "t3:13 error[bad-reference",
+        "t3:13 error[duplicate-name",
+    ]
 
 
 def test_all_mistakes_of_a_parameter_are_said() -> None:
