@@ -204,8 +204,9 @@ class _RefusalSearch:
                 self._add("missing-property", message, resource.locate(()), help_, stack.depth == 0)
 
     def _check_policies(self, resource: Resource, kind: ResourceType | None) -> None:
+        owner = kind.name if kind else resource.type
         if resource.deletion_policy == "Snapshot" and not (kind and kind.snapshot):
-            message = f"{resource.type} has no deletion policy Snapshot"
+            message = f"{owner} has no deletion policy Snapshot"
             self._add("not-allowed", message, resource.locate(("deletion_policy",)), "use Delete or Retain")
         policy = resource.update_policy
         known = {part.name for part in kind.update_policy} if kind else set()
@@ -214,7 +215,7 @@ class _RefusalSearch:
                 near = closest(str(name), known)
                 place = resource.locate_key(("update_policy", name))
                 others = f"it has {', '.join(sorted(known))}" if known else "leave it out"
-                message = f"the update policy of {resource.type} has no `{name}`"
+                message = f"the update policy of {owner} has no `{name}`"
                 self._add("unknown-property", message, place, suggest_name(near, "`") if near else others)
 
     def _check_names(self, stack: Stack) -> None:

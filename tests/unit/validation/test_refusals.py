@@ -233,12 +233,12 @@ def test_a_misspelt_type_hides_no_other_mistake() -> None:
     assert [line.split("; ")[0] for line in of_resources(nets + "{get_attr: [n, nmae]}}}")] == [
         "3:13 error[unknown-type] there is no resource type OS:N:eutron::Net",
         "3:52 error[wrong-kind] `shared` of OS::Neutron::Net takes true or false, not `x`",
-        "4:66 error[unknown-attribute] OS::Neutron::Net has no attribute `nmae`",
+        "4:65 error[unknown-attribute] OS::Neutron::Net has no attribute `nmae`",
     ]
 
 
 def test_a_resource_may_have_a_mistake_beside_what_can_not_be_read() -> None:
-    template = f"parameters: {{n: {{type: string}}}}\nresources: {{n: {{type: OS::Neutron::Net, depends_on: n}}}}"
+    template = "parameters: {n: {type: string}}\nresources: {n: {type: OS::Neutron::Net, depends_on: n}}"
     assert [line.split("]")[0] for line in said(HEAD + template)] == [
         "t3:13 error[bad-reference",
         "t3:13 error[duplicate-name",
