@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import Span, closest
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import content
 from datalog_gate.base.records import replace as with_changes
@@ -88,8 +88,7 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         tree.report("bad-template", f"the resource `{name}` must be a map", where(()))
         return None
     exists = True if scope.sure(name) else scope.exists(name)
-    if dialect.hot:
-        definition = tree.as_meant(definition, scope.document, path, dialect, dialect.parts)
+    definition = tree.as_meant(definition, scope.document, path, dialect, _known_keys(definition, dialect))
     content: dict[str, Data] = {}
     for key, value in definition.items():
         part = dialect.parts.get(key)
@@ -136,6 +135,13 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
     if isinstance(external, str) and external:
         result.requires = {}  # rsrc_defn.py:263
     return result
+
+
+def _known_keys(definition: Mapping[str, Data], dialect: Dialect) -> Collection[str]:
+    """The keys that a resource may have: in CFN any, but one that is meant to be a missing type."""
+    if dialect.hot:
+        return dialect.parts
+    return ["Type", *(key for key in definition if "Type" in definition or not closest(str(key), ["Type"]))]
 
 
 def _deletion_policy(tree: Tree, dialect: Dialect, written: Data, where: Where) -> str | None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -13,23 +10,7 @@ from tests.heat.categories import CATEGORIES, category
 from tests.heat.comparison import Difference
 from tests.heat.inputs import compare_files
 from tests.heat.verdicts import Contradiction
-
-_PROJECT = Path(__file__).parents[2]
-_CORPUS = Path(os.environ.get("DATALOG_GATE_SHARED", _PROJECT.parent / "shared")) / "corpus/templates"
-
-Case = tuple[Path, list[Path], Path]
-"""A template, its environments, and the folder that may be read."""
-
-
-def find_fixtures() -> list[Case]:
-    folders = sorted((_PROJECT / "fixtures/stacks").iterdir())
-    return [(next(folder.glob("template.*")), sorted(folder.glob("env.yaml")), folder) for folder in folders]
-
-
-def find_corpus() -> list[Case]:
-    lines = (_CORPUS / "manifest.jsonl").read_text().splitlines() if _CORPUS.is_dir() else []
-    roots = [json.loads(line) for line in lines]
-    return [(_CORPUS / root["root"], [_CORPUS / env for env in root["envs"]], _CORPUS) for root in roots]
+from tests.template_mistakes import Case, find_corpus, find_fixtures
 
 
 @pytest.mark.parametrize("cases", [find_fixtures(), find_corpus()], ids=["fixtures", "corpus"])

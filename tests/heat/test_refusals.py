@@ -19,8 +19,7 @@ from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.validation.refusals import find_further_refusals, find_refusals
 from tests.heat.heat_validation import validate
 from tests.heat.inputs import Request, send
-from tests.heat.template_mistakes import MISTAKES, put_mistake
-from tests.heat.test_corpus import find_corpus, find_fixtures
+from tests.template_mistakes import MISTAKES, find_corpus, find_fixtures, put_mistake
 
 OF_EACH = 60 if os.environ.get("DATALOG_GATE_ALL_CASES") else 4
 """The number of mistakes of each kind."""

@@ -339,6 +339,15 @@ def test_a_hidden_value_is_not_told() -> None:
     assert [line.partition(" ")[2] for line in said(template)] == [f"error[wrong-kind] {message}"]
 
 
+def test_a_misspelt_type_of_cfn() -> None:
+    resources = "{n: {Tpe: 'OS::Neutron::Net', Colour: x, Properties: {shared: x}}}"
+    lines = said(f"HeatTemplateFormatVersion: '2012-12-12'\nResources: {resources}")
+    assert [line.split("; ")[0] for line in lines] == [
+        "t2:17 error[bad-template] a resource has no key `Tpe`",
+        "t2:74 error[wrong-kind] `shared` of OS::Neutron::Net takes true or false, not `x`",
+    ]
+
+
 def test_of_a_wrong_condition_nothing_else_is_said() -> None:
     lines = of_resources(
         "n: {type: OS::Neutron::Net, condition: nothing}\n"

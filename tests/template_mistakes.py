@@ -1,10 +1,13 @@
-"""Mistakes that people make, put into the data of a template."""
+"""Templates, and mistakes that people make, put into their data."""
 
 from __future__ import annotations
 
 import copy
+import json
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from datalog_gate.schema.catalogue import SHIPPED
@@ -25,6 +28,24 @@ WRONG_TEXTS = {
     "expiration": "2001-01-01T00:00:00",
 }
 """A text that each custom constraint refuses which needs no service."""
+
+
+_PROJECT = Path(__file__).parents[1]
+_CORPUS = Path(os.environ.get("DATALOG_GATE_SHARED", _PROJECT.parent / "shared")) / "corpus/templates"
+
+Case = tuple[Path, list[Path], Path]
+"""A template, its environments, and the folder that may be read."""
+
+
+def find_fixtures() -> list[Case]:
+    folders = sorted((_PROJECT / "fixtures/stacks").iterdir())
+    return [(next(folder.glob("template.*")), sorted(folder.glob("env.yaml")), folder) for folder in folders]
+
+
+def find_corpus() -> list[Case]:
+    lines = (_CORPUS / "manifest.jsonl").read_text().splitlines() if _CORPUS.is_dir() else []
+    roots = [json.loads(line) for line in lines]
+    return [(_CORPUS / root["root"], [_CORPUS / env for env in root["envs"]], _CORPUS) for root in roots]
 
 
 class Place(NamedTuple):
