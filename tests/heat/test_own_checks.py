@@ -16,8 +16,8 @@ from datalog_gate.files.templates import read_stack
 from datalog_gate.policytest.testfile import Case, read_cases
 from tests.heat.heat_validation import OWN_CHECKS, find_refused_resources
 from tests.heat.inputs import send
-from tests.template_mistakes import find_corpus, find_fixtures
 from tests.pages import DOCS, assert_generated
+from tests.template_mistakes import find_corpus, find_fixtures
 
 PACK = Path(__file__).parents[2] / "rules/heat"
 CASES = read_cases(PACK / "test.yaml")
