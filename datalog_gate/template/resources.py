@@ -116,13 +116,13 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         elif properties is not None:
             tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
         properties = {}
-    policy = "Retain" if "external_id" in content else content.get("deletion_policy")
+    policy = _deletion_policy(tree, dialect, content.get("deletion_policy"), where)
     result = _resource(
         scope,
         scope.inside,
         Member(name, kind, properties, content.get("metadata")),
         where,
-        deletion_policy=_deletion_policy(tree, dialect, policy, where),
+        deletion_policy="Retain" if "external_id" in content else policy,
         update_policy=content.get("update_policy"),
         requires=scope.requires,
         maybe=None if exists is True else exists,

@@ -97,6 +97,8 @@ PROPERTIES = {
     "OS::Neutron::Port is the same as `network`; give one of them",
     "n: {type: OS::Neutron::Net, deletion_policy: Snapshot}": "3:48 error[not-allowed] OS::Neutron::Net has no "
     "deletion policy Snapshot; use Delete or Retain",
+    "n: {type: OS::Neutron::Net, external_id: x, deletion_policy: Keep}": "3:64 error[bad-template] `Keep` is not a "
+    "deletion policy; use Delete or Retain",
     "n: {type: OS::Neutron::Net, update_policy: {rolling: {}}}": "3:47 error[unknown-property] the update policy of "
     "OS::Neutron::Net has no `rolling`; leave it out",
     "n: {type: OS::Neutron::Net, external_id: x, depends_on: [o]}\no: {type: OS::Neutron::Net}": "3:59 "
