@@ -53,7 +53,8 @@ def read_snapshot(application: Application, environ: Environ, path: str, snapsho
     """Read a snapshot of the stack, in which no value is masked. Heat restores a stack without tags."""
     answer = _object(_get(application, environ, f"{path}/snapshots/{snapshot_id}"))
     data = _object(_object(answer.get("snapshot")).get("data"))
-    return StoredStack(*(_object(data.get(part)) for part in ("template", "environment", "files")))
+    template, environment, files = (_object(data.get(part)) for part in ("template", "environment", "files"))
+    return StoredStack(template, environment, files)
 
 
 def _get(application: Application, environ: Environ, path: str, query: str = "") -> object:

@@ -119,7 +119,8 @@ def test_rules_read_the_tags_that_heat_will_store_also_for_nested_stacks(engine:
     with changed(engine, "// What", TAGGED + "// What"):
         name, _ = engine.create(**NESTED, tags="a")
         assert engine.outcome(name) == CREATED
-        for body, refused in [({"tags": "a,c"}, "tag: c"), ({"template": CLEAN}, "old: a")]:
+        updates: list[tuple[dict[str, Any], str]] = [({"tags": "a,c"}, "tag: c"), ({"template": CLEAN}, "old: a")]
+        for body, refused in updates:
             method = "PUT" if "template" in body else "PATCH"
             answer = engine.on(name, method, **body)
             assert (answer.status_code, refused in answer.json()["error"]["message"]) == (400, True)

@@ -81,7 +81,7 @@ def test_the_plugin_returns_the_answer_of_the_point() -> None:
 
 def test_an_update_is_asked_of_the_new_template_with_the_stacks_name() -> None:
     template = SimpleNamespace(t={**CLEAN, "description": "new"}, files={}, env=Environment())
-    operation = read_operation("plugin", context(), stack(), template, "update")
+    operation = read_operation("plugin", context(), stack(), template, "update", [])
     assert operation is not None
     definition = operation.definition()
     assert (operation.door, operation.action, operation.stack_name, operation.project) == (
