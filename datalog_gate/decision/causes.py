@@ -23,6 +23,11 @@ from datalog_gate.engine.intervals import decide_comparison
 from datalog_gate.engine.provenance import Derivation
 from datalog_gate.stack.model import Stack, sizes
 
+URL_HINT = (
+    "save it beside this template and name it by its path; `check` also reads it with --fetch, or from a folder that "
+    "[sources] of datalog-gate.toml gives for its URL"
+)
+
 
 def merge(
     undetermined: Sequence[Violation], certain: Iterable[Violation], stacks: Iterable[Stack]
@@ -143,7 +148,7 @@ def _say_unread(gravest: Violation, violations: Sequence[Violation]) -> Violatio
     if source.templates[1:]:
         what, they = f"the templates {at} {names} were", "they hold"
     policies = format_count(len(gravest.policies), "policy depends", "policies depend")
-    hint = "save it beside this template and name it by its path" if at_url else ""
+    hint = URL_HINT if at_url else ""
     message = f"{what} not read: {policies} on what {they}"
     return replace(gravest, message=message, hint=hint, because=because, depends="")
 

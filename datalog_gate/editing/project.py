@@ -14,6 +14,7 @@ from datalog_gate.files.configuration import Configuration, load_configuration
 from datalog_gate.files.discovery import FOLDER_ENVIRONMENT, FOLDER_TEMPLATE, environments_of
 from datalog_gate.files.rules import default_rules, read_rules
 from datalog_gate.files.templates import read_catalogue, read_json, resolve
+from datalog_gate.files.url_sources import UrlSources
 from datalog_gate.schema.catalogue import Catalogue
 
 
@@ -53,6 +54,7 @@ class Project:
             "files_root": self.value("files-root") or (file.parent if entry and file else None),
             "stack_name": self.value("stack-name") or own_name,
             "catalogue": self.catalogue,
+            "urls": UrlSources(self.configuration.sources),
         }
 
     def request(self) -> dict[str, Any]:

@@ -143,6 +143,7 @@ CHECK_OPTIONS = (
         "DIR",
         rebase=rebase_path,
     ),
+    CheckOption("fetch", "read templates and files at URLs, over HTTP", flag=True, default=False),
     CheckOption("jobs", "processes that judge the templates (default: 1)", "N", read=read_jobs, default=1),
     CheckOption("together", "judge all templates as one set of facts, a cloud", flag=True, default=False),
     CheckOption(

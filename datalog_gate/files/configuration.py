@@ -1,8 +1,8 @@
 """The configuration of a project.
 
 It gives defaults for `check`, and says how templates are judged. It is the table ``[tool.datalog-gate]`` of a
-pyproject.toml, or a datalog-gate.toml, in a folder or above it. Its keys are the long option names of `check`, and
-`templates`. Paths are relative to its folder.
+pyproject.toml, or a datalog-gate.toml, in a folder or above it. Its keys are the long option names of `check`,
+`templates`, and `sources`: folders by the URLs whose files they hold. Paths are relative to its folder.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ MISNAMED_TABLES = (("tool", "datalog_gate"), ("datalog-gate",), ("datalog_gate",
 """Table names that are probably meant as a configuration and would silently be ignored."""
 _NAME = re.compile("datalog[-_]gate")
 TEMPLATES = "templates"
+SOURCES = "sources"
 ENTRY_KEYS = ("path", "environment", "parameter")
 """The keys of an entry of `templates`."""
 _HEADER = re.compile(r"\s*(?P<many>\[\[?)\s*(?P<key>[^\[\]]+?)\s*\]")
@@ -73,6 +74,7 @@ class Configuration:
     values: Mapping[str, ConfiguredValue] = field(default_factory=dict)
     """By option name."""
     templates: tuple[TemplateEntry, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, name: str) -> Any:
         """The value of an option by its name, or its default."""
@@ -207,19 +209,32 @@ class _TableReader:
 
     def read(self, table: Mapping[str, Any]) -> Configuration:
         """The configuration. Errors: InputError."""
-        keys = [option.name for option in CHECK_OPTIONS] + [TEMPLATES]
+        keys = [option.name for option in CHECK_OPTIONS] + [TEMPLATES, SOURCES]
         values = {}
+        sources: dict[str, str] = {}
         entries: tuple[TemplateEntry, ...] = ()
         for key, value in table.items():
             if key == TEMPLATES:
                 entries = tuple(self._entries(value))
+            elif key == SOURCES:
+                sources = dict(self._sources(value))
             elif key in BY_NAME:
                 values[key] = ConfiguredValue(self._option(BY_NAME[key], value, (key,)), self._place((key,)))
             else:
                 self._unknown(key, (key,), keys)
         if self._wrong:
             raise InputError(self._wrong, {self._label: self._text})
-        return Configuration(self._file, values, entries)
+        return Configuration(self._file, values, entries, sources)
+
+    def _sources(self, value: Any) -> Iterator[tuple[str, str]]:
+        for url, folder in value.items() if isinstance(value, dict) else [("", value)]:
+            path = (SOURCES, url) if url else (SOURCES,)
+            if not url.startswith(("http://", "https://")) or not isinstance(folder, str):
+                self._bad(f'`{SOURCES}` must be folders by URLs of HTTP, `"https://example.com/t/" = "t"`', path)
+            elif not (self._file.parent / folder).is_dir():
+                self._bad(f"there is no folder {folder}", path)
+            else:
+                yield url, rebase_path(folder, self._file.parent)
 
     def _entries(self, value: Any) -> Iterator[TemplateEntry]:
         if isinstance(value, str):

@@ -1,7 +1,7 @@
 """Reads stacks from templates and environments, and other input files.
 
-Files of a template are read only below `files_root`, with symbolic links resolved. URLs are never fetched. Errors are
-InputError.
+Files of a template are read only below `files_root`, with symbolic links resolved. URLs are read only as `UrlSources`
+say. Errors are InputError.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from datalog_gate.base.diagnostics import SENT, Diagnostic, Span
 from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.files.url_sources import UrlSources
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Data, Stack
 
@@ -49,6 +50,7 @@ def read_stack(
     catalogue: Catalogue = SHIPPED,
     unsaved: Mapping[Path, str] = MappingProxyType({}),
     documents: Documents | None = None,
+    urls: UrlSources | None = None,
 ) -> Stack:
     """Read the stack of a template with its environments; later environments override earlier ones.
 
@@ -66,6 +68,7 @@ def read_stack(
     `EXPRESSION=VALUE`. If `strict`, the template must use all of these.
 
     `unsaved` are texts of an editor, which replace the files with these absolute paths. `documents` were parsed before.
+    `urls` says where to read files at URLs; without it nothing of them is known.
 
     Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
@@ -95,7 +98,7 @@ def read_stack(
     def fetch(name: str, base: str) -> tuple[str, str] | None:
         if files and name in files:
             return name, files[name]
-        return None if root is None else _read_local(name, bases.get(base, base), root, unsaved)
+        return None if root is None else _read_file(name, bases.get(base, base), root, urls or UrlSources(), unsaved)
 
     inputs = TemplateSource(
         text=body,
@@ -119,7 +122,11 @@ def read_stack(
 def _name_in(folder: Path, sent: Collection[str], file: str) -> str:
     """The name of a file in facts, relative to the folder of the template however its path is written. Files that were
     sent keep theirs."""
-    return file if file in sent or file.startswith("<") else os.path.relpath(resolve(file), folder)
+    return (
+        file
+        if file in sent or file.startswith(("<", "http://", "https://"))
+        else os.path.relpath(resolve(file), folder)
+    )
 
 
 def _find_template(path: Path) -> tuple[Path, list[Path]]:
@@ -146,6 +153,7 @@ def read_before(
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
     unsaved: Mapping[Path, str] = MappingProxyType({}),
+    urls: UrlSources | None = None,
 ) -> Stack:
     """Read the older version of the stack `after`. Errors: those of `read_stack`.
 
@@ -169,6 +177,7 @@ def read_before(
         stack_name=stack_name,
         catalogue=catalogue,
         unsaved=unsaved,
+        urls=urls,
     )
 
 
@@ -259,6 +268,25 @@ def _read_bytes(path: Path, file: BinaryIO | None = None) -> bytes:
     if len(content) > MAX_BYTES:
         raise InputError([Diagnostic("too-large", f"{path} has more than {MAX_BYTES} bytes")])
     return content
+
+
+def _read_file(
+    name: str, base: str, root: Path, urls: UrlSources, unsaved: Mapping[Path, str]
+) -> tuple[str, str] | None:
+    """Read the file that a name in the file `base` refers to, also at a URL. Return its label and text; None if there
+    is none."""
+    from datalog_gate.template.tree import is_remote
+
+    if is_remote(base):
+        name = urljoin(base, name)
+    if not is_remote(name):
+        for folder in map(resolve, urls.folders.values()):
+            if not folder.is_relative_to(root) and resolve(base).is_relative_to(folder):
+                root = folder
+        return _read_local(name, base, root, unsaved)
+    if (found := urls.find_local(name)) and (text := _read_local(found[0], "", resolve(found[1]), unsaved)):
+        return text
+    return (name, urls.download(name)) if urls.download else None
 
 
 def _read_local(name: str, base: str, root: Path, unsaved: Mapping[Path, str]) -> tuple[str, str] | None:

@@ -231,5 +231,5 @@ class Tree:
 
 
 def is_remote(name: str) -> bool:
-    """Whether a file's name is a URL, which is never fetched."""
+    """Whether a file's name is a URL, of which nothing may be known."""
     return name.startswith(("http://", "https://"))

@@ -29,6 +29,8 @@ def print_configuration(options: argparse.Namespace) -> None:
             print(f"# {option.name} is not given")
         else:
             print(f"{option.name} = {_format_value(option, value)}  # {source}")
+    if sources := options.configuration.sources:
+        print(f"sources = {_to_toml(sources)}")
     if options.template:
         print(f"templates = {_to_toml(options.template)}  # command line")
     else:

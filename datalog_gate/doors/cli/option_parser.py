@@ -101,7 +101,7 @@ def _complete(options: argparse.Namespace, names: Sequence[str]) -> None:
     configuration = load_configuration()
     given = frozenset(name for name in names if hasattr(options, BY_NAME[name].attribute))
     if "stack" in given:  # what the project says of templates is not meant for it
-        unused = {"environment", "parameter", "assume", "files-root", "module"}
+        unused = {"environment", "parameter", "assume", "files-root", "fetch", "module"}
     else:
         unused = {"stack", "module"} if getattr(options, "template", ()) or "module" in given else set()
     values = {name: value for name, value in configuration.values.items() if name not in unused}
@@ -197,7 +197,9 @@ def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentP
     facts.add_argument(
         "template", nargs="+", metavar="TEMPLATE", help="template file, a folder of them, or - for standard input"
     )
-    _add_configured(facts, "environment", "parameter", "assume", "stack-name", "files-root", "catalogue", "heat-conf")
+    _add_configured(
+        facts, "environment", "parameter", "assume", "stack-name", "files-root", "fetch", "catalogue", "heat-conf"
+    )
     _add_list(facts, "--relation", "only this relation (default: all)", metavar="NAME")
     facts.add_argument("--format", choices=("text", "jsonl"), default="text")
     facts.set_defaults(module=[], stack=None, together=False, against=None)
@@ -377,7 +379,9 @@ def _add_editor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     lsp.add_argument("--stdio", action="store_true", help="accepted for editors that give it; has no effect")
     repl = _add_command(commands, "repl", "editor_tools")
     repl.add_argument("template", nargs="*", metavar="TEMPLATE", help="template file, or a folder of them")
-    _add_configured(repl, "rules", "environment", "parameter", "assume", "stack-name", "files-root", "catalogue")
+    _add_configured(
+        repl, "rules", "environment", "parameter", "assume", "stack-name", "files-root", "fetch", "catalogue"
+    )
     repl.set_defaults(module=[], stack=None, together=False, against=None)
 
 

@@ -14,11 +14,13 @@ from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic, Severity
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import replace
+from datalog_gate.doors.cli.downloads import create_downloader
 from datalog_gate.doors.cli.tolerance import find_further_refusals
 from datalog_gate.files.check_options import LIVE_PREFIX, rebase_path
 from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.discovery import check_folder, discover_templates
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve, root_name
+from datalog_gate.files.url_sources import UrlSources
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Data, Stack
 
@@ -189,6 +191,7 @@ def _inputs(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogu
         "stack_name": root.name,
         "catalogue": catalogue,
         "unsaved": root.unsaved,
+        "urls": UrlSources(options.configuration.sources, create_downloader() if options.fetch else None),
     }
 
 

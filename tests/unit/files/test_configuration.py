@@ -159,7 +159,7 @@ def test_all_errors_of_a_file_are_reported_with_their_places(capsys: pytest.Capt
         'fail-onn = "deny"\njobs = "x"\nfail-on = "all"\nservices = 3\ntogether = "yes"\nrules = [3]\n'
         "now = 2027-01-01\n"
         'templates = ["a.yaml", {paths = "b"}, {path = "c", enviroment = []}, {path = 3}]\noutput = ["pdf=x"]\n'
-        "parameter = 3\n[servics]\n"
+        "parameter = 3\nsources = {'vendor' = 'v'}\n[servics]\n"
     )
     code, out, err = run(capsys, "check", "stacks/a.yaml")
     assert (code, out, [line for line in err.splitlines() if line.startswith(("datalog", "  help"))]) == (
@@ -180,7 +180,9 @@ def test_all_errors_of_a_file_are_reported_with_their_places(capsys: pytest.Capt
             "datalog-gate.toml:9:1: error[bad-configuration] 'pdf=x' is not FMT=FILE with one of text, compact, json, "
             "junit, sarif, github, html, baseline",
             "datalog-gate.toml:10:1: error[bad-configuration] `parameter` must be a list of strings",
-            "datalog-gate.toml:11:2: error[bad-configuration] there is no key `servics`",
+            "datalog-gate.toml:11:13: error[bad-configuration] `sources` must be folders by URLs of HTTP, "
+            '`"https://example.com/t/" = "t"`',
+            "datalog-gate.toml:12:2: error[bad-configuration] there is no key `servics`",
             "  help  did you mean services?",
         ],
     )

@@ -19,6 +19,7 @@ import pytest
 from oslo_config import cfg
 
 from datalog_gate.api import load_rules
+from datalog_gate.decision.causes import URL_HINT
 from datalog_gate.decision.decision import format_denial
 from datalog_gate.decision_point.operation import format_warnings
 from datalog_gate.decision_point.point import DecisionPoint
@@ -194,8 +195,7 @@ def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, A
     assert door.message(body_of({**CHOSEN, "resources": {"web": web}})) == (400, reason)
     fetched = {**CHOSEN, "resources": {"web": {"type": "http://example.org/web.yaml"}}}
     unread = "the template at http://example.org/web.yaml was not read: 4 policies depend on what it holds"
-    advice = "save it beside this template and name it by its path"
-    denied = f"The policies deny this stack: count: {unread} at resources.web ({advice})"
+    denied = f"The policies deny this stack: count: {unread} at resources.web ({URL_HINT})"
     assert door.message(body_of(fetched)) == (403, denied)
     assert door.heat.requests == []
 
