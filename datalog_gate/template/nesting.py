@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from math import inf
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from datalog_gate.base.diagnostics import Span, closest, suggest_name
 from datalog_gate.base.expression import phrase
@@ -201,9 +201,10 @@ def read_group(
     properties: Mapping[str, Data],
     where: Where,
     tree: Tree,
-    launch: Callable[[Data], Resource | None],
+    launch: Callable[[Data], Resource | Literal["refused"] | None],
 ) -> Group:
-    """The group `own` of that type. `launch` returns the launch configuration for a property. Errors: InputError."""
+    """The group `own` of that type. `launch` returns the launch configuration for a property, "refused" for a name that
+    Heat refuses, and None if it is not known. Errors: InputError."""
     if kind in model.DEPLOYMENTS:
         return _deployments(kind, properties, where, tree)
     match kind:
@@ -220,6 +221,8 @@ def read_group(
     else:
         size = _scaling_size(properties, *_SCALING["AWS::AutoScaling::AutoScalingGroup"], where, tree)
     source = launch(properties.get("LaunchConfigurationName"))
+    if source == "refused":  # heat/engine/resources/openstack/heat/instance_group.py:176
+        return Group((), where)
     if source is None:
         members = Unknown(phrase(f"the members of {where.prefix[-1]}"), where(())) if size.most else None
         return Group((), where, size.unknown or members)

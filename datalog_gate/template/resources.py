@@ -6,6 +6,7 @@ A definition is in a template, or is created by a group for its members.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from typing import Literal
 
 from datalog_gate.base.diagnostics import Span, closest
 from datalog_gate.base.errors import InputError
@@ -380,9 +381,14 @@ def _below(
 
 
 def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, Data], where: Where) -> Nested:
-    def launch(reference: Data) -> Resource | None:
-        known = isinstance(reference, ResourceId) and reference.path == f"{scope.inside.id}/{reference.name}"
-        return scope.read(scope, reference.name) if known and isinstance(reference, ResourceId) else None
+    requires = scope.requires
+
+    def launch(reference: Data) -> Resource | Literal["refused"] | None:
+        if isinstance(reference, ResourceId) and reference.path == f"{scope.inside.id}/{reference.name}":
+            return scope.read(scope, reference.name)
+        if isinstance(reference, str) and reference in requires:
+            return scope.read(scope, reference)
+        return "refused" if isinstance(reference, str) and reference and not requires else None
 
     tree = scope.tree
     if below.depth > MAX_NESTING:

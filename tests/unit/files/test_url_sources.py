@@ -1,4 +1,4 @@
-"""Files at URLs: from folders of the configuration, over HTTP, or not at all."""
+"""Files at URLs: from folders, over HTTP, or not at all."""
 
 from __future__ import annotations
 

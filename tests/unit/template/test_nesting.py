@@ -188,7 +188,10 @@ resources:
         ("ResourceChain", "resources: [A, B]", ["0", "1"], None),
         ("ResourceChain", "resources: {get_param: n}", [], "{get_param: n} in web"),
         ("InstanceGroup", "Size: 2, LaunchConfigurationName: {get_resource: lc}", ["0", "1"], None),
-        ("InstanceGroup", "Size: 2, LaunchConfigurationName: other", [], "the members of g"),
+        ("InstanceGroup", "Size: 2, LaunchConfigurationName: other", [], None),
+        ("InstanceGroup", "Size: 2, LaunchConfigurationName: lc}, depends_on: lc, metadata: {", ["0", "1"], None),
+        ("InstanceGroup", "Size: 2, LaunchConfigurationName: id}, depends_on: lc, metadata: {", [], "the members of g"),
+        ("InstanceGroup", "Size: 2, LaunchConfigurationName: {get_param: n}", [], "the members of g"),
         ("InstanceGroup", "Size: 0, LaunchConfigurationName: other", [], None),
     ],
 )  # fmt: skip
