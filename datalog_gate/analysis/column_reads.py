@@ -6,7 +6,8 @@ reads the derived relation. Rules that handle null (`x = null`, `x != null`, `x 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.base.diagnostics import Span
@@ -51,12 +52,18 @@ class _Uses:
 
     def __init__(self, rule: ir.CheckedRule) -> None:
         self.matches: list[ir.Match] = []
-        self.counts: dict[ir.Var, int] = {}
+        self.counts = Counter(var for literal in rule.body for var in ir.variables(literal))
         """How often each variable occurs in the body."""
         self.nullable: set[ir.Var] = set()
         """The variables for which the rule handles null."""
-        for literal in rule.body:
-            self._add(literal)
+        for literal in ir.all_literals(rule.body):
+            match literal:
+                case ir.Match():
+                    self.matches.append(literal)
+                case ir.Compare() if literal.null_test:
+                    self.nullable.update(ir.variables(literal))
+                case ir.Call("??", (ir.Var() as value, _)):
+                    self.nullable.add(value)
 
     def hand_on(self, rule: ir.CheckedRule) -> Iterator[tuple[Column, Column]]:
         """Each column of the head, with the columns that its variable reads."""
@@ -81,30 +88,3 @@ class _Uses:
                     is_read = term not in self.nullable and (self.counts[term] > 1 or term in passed)
                 if is_read:
                     yield (match.relation, at), match.span
-
-    def _add(self, literal: ir.CheckedLiteral) -> None:
-        match literal:
-            case ir.Match():
-                self.matches.append(literal)
-                self._count([term for _, term in literal.column_terms])
-            case ir.Compare():
-                operands = literal.left, literal.right
-                if literal.null_test:
-                    self.nullable.update(term for term in operands if isinstance(term, ir.Var))
-                self._count(operands)
-            case ir.Call():
-                if literal.builtin == "??":
-                    self.nullable.update(term for term in literal.inputs[:1] if isinstance(term, ir.Var))
-                self._count((*literal.inputs, *literal.outputs))
-            case ir.Without():
-                for inner in literal.body:
-                    self._add(inner)
-            case ir.Fold():
-                self._count(literal.terms)
-                for inner in literal.body:
-                    self._add(inner)
-
-    def _count(self, terms: Iterable[ir.Pattern]) -> None:
-        for term in terms:
-            if isinstance(term, ir.Var):
-                self.counts[term] = self.counts.get(term, 0) + 1

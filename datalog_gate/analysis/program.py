@@ -5,7 +5,7 @@ All names are resolved. The literals of a body are in an order that binds each v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -166,7 +166,7 @@ class CheckedRule:
         """The relations of the body and its inner bodies. Cached, since many checks ask for them."""
         known = self._mentioned
         if known is None:
-            known = frozenset(mentioned(self.body))
+            known = frozenset([match.relation for match in all_literals(self.body) if isinstance(match, Match)])
             object.__setattr__(self, "_mentioned", known)
         return known
 
@@ -241,15 +241,12 @@ def operands(literal: CheckedLiteral) -> tuple[Pattern, ...]:
             return ()
 
 
-def mentioned(body: Sequence[CheckedLiteral]) -> set[RelationRef]:
-    """The relations of a body and its inner bodies."""
-    names: set[RelationRef] = set()
+def all_literals(body: Iterable[CheckedLiteral]) -> Iterator[CheckedLiteral]:
+    """The literals of a body, each followed by those of its inner body."""
     for literal in body:
-        if isinstance(literal, Match):
-            names.add(literal.relation)
-        elif isinstance(literal, Nesting):
-            names |= mentioned(literal.body)
-    return names
+        yield literal
+        if isinstance(literal, Nesting):
+            yield from all_literals(literal.body)
 
 
 def variables(literal: CheckedLiteral) -> Iterator[Var]:

@@ -74,7 +74,7 @@ def reads(body: Sequence[ir.CheckedLiteral], through: str = "") -> Iterator[tupl
 
 def matches(body: Sequence[ir.CheckedLiteral]) -> list[ir.Match]:
     """The matches of a body and of its inner bodies."""
-    return [match for _, match in reads(body)]
+    return [literal for literal in ir.all_literals(body) if isinstance(literal, ir.Match)]
 
 
 def settle(rules: Sequence[ir.CheckedRule], step: Callable[[ir.CheckedRule], bool]) -> None:

@@ -63,7 +63,7 @@ class _Flow:
         before = None
         while before != self.variables:
             before = dict(self.variables)
-            for literal in body:
+            for literal in ir.all_literals(body):
                 self._literal(literal)
 
     def of(self, operands: Iterable[ir.Pattern]) -> int:
@@ -83,10 +83,7 @@ class _Flow:
                     self.taint.spans.add(span)
             case ir.Call(_, inputs, outputs, span):
                 self._compute(inputs, outputs, span)
-            case ir.Without(body):
-                self.through(body)
-            case ir.Fold(_, terms, body, target, span):
-                self.through(body)
+            case ir.Fold(_, terms, _, target, span):
                 self._compute(terms, (target,), span)
 
     def _compute(self, inputs: Sequence[ir.Operand], outputs: Sequence[ir.Pattern], span: Span) -> None:

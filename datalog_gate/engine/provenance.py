@@ -223,8 +223,7 @@ def _fails(literal: ir.CheckedLiteral, cause: Cause) -> bool:
 
 def _holds(body: Sequence[ir.CheckedLiteral], cause: Cause) -> bool:
     """Whether the failed literal is in the body, or in an inner one."""
-    inner = (literal.body for literal in body if isinstance(literal, ir.Nesting))
-    return any(_fails(literal, cause) for literal in body) or any(_holds(part, cause) for part in inner)
+    return any(_fails(literal, cause) for literal in ir.all_literals(body))
 
 
 def _sources(literal: ir.CheckedLiteral, body: Sequence[ScopedLiteral]) -> dict[ir.Var, None]:
