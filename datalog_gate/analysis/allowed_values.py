@@ -62,16 +62,13 @@ class Domain(NamedTuple):
     what: str = ""
 
 
+_OF_UPDATES = "rolling_update batch_create RollingUpdate AutoScalingRollingUpdate"
 _OF_PARAMETERS = (
     "type default description label hidden constraints immutable schema tags Type Default Description NoEcho Label "
     "ConstraintDescription AllowedValues AllowedPattern MinLength MaxLength MinValue MaxValue"
 )
 FIRST_STEPS = {
-    ("heat:update_policy", "path"): Domain(
-        frozenset(("rolling_update", "batch_create", "RollingUpdate", "AutoScalingRollingUpdate")),
-        complete=False,
-        listed=True,
-    ),
+    ("heat:update_policy", "path"): Domain(frozenset(_OF_UPDATES.split()), complete=False, listed=True),
     ("heat:parameter_attribute", "attribute"): Domain(frozenset(_OF_PARAMETERS.split()), listed=True),
 }
 """Columns that hold a path into what a template writes, with the words that it can begin with."""
@@ -141,9 +138,8 @@ def _listed(name: RelationRef, column: Column, types: Sequence[str], tables: Col
     if plain == "heat:resource" and column.name in ("type", "declared"):
         return Domain(frozenset(types), complete=False, listed=True)
     if plain == "gate:role":
-        return Domain(
-            frozenset(_ROLES.split()), complete=False, listed=True, what="role that OpenStack's default policies use"
-        )
+        what = "role that OpenStack's default policies use"
+        return Domain(frozenset(_ROLES.split()), complete=False, listed=True, what=what)
     if column.name == "status" and (statuses := STATUSES.get(plain)):
         return Domain(frozenset(statuses.split()), complete=False, listed=True)
     if column.name == "table" and plain in OF_TABLES:
@@ -358,9 +354,8 @@ class _Judge:
             yield Diagnostic("unknown-value", f"no path starts with {part!r}", span, near, "warning")
         elif "/" in part or "[" in part:
             written = re.sub(r"[/\[]+", ".", part.rstrip("]")).replace("]", "")
-            yield Diagnostic(
-                "unknown-value", f"no path starts with {part!r}", span, suggest_code(f'"{written}"'), "warning"
-            )
+            advice = suggest_code(f'"{written}"')
+            yield Diagnostic("unknown-value", f"no path starts with {part!r}", span, advice, "warning")
 
     def _value_at(
         self, path: str, match: ir.Match, meaning: PathMeaning, body: BodyFacts, certain: bool

@@ -49,10 +49,9 @@ class Policies:
             self._unlock(annotation, rule, relation)
         else:
             annotations = [f"@{name}" for name in ANNOTATIONS]
+            message = f"there is no annotation @{annotation.name}"
             suggestion = did_you_mean(f"@{annotation.name}", annotations, "one of " + ", ".join(annotations))
-            self._report(
-                "unknown-annotation", f"there is no annotation @{annotation.name}", annotation.span, suggestion
-            )
+            self._report("unknown-annotation", message, annotation.span, suggestion)
 
     def _unlock(self, annotation: Annotation, rule: Rule, relation: Relation) -> None:
         texts = [value.value for value in annotation.values if isinstance(value.value, str)]
@@ -80,13 +79,8 @@ class Policies:
         if blamed is not None and self._column("annotation-attribute", "subject", blamed, columns, annotation.span):
             subject = columns.index(blamed)
         if identity in self.policies:
-            other = self.policies[identity].span
-            self._report(
-                "redefined",
-                f"the policy id {identity} is already used at {other}",
-                annotation.span,
-                "give it another id",
-            )
+            message = f"the policy id {identity} is already used at {self.policies[identity].span}"
+            self._report("redefined", message, annotation.span, "give it another id")
         enforce_from = self._date(texts.get("enforce_from"), annotation.span)
         if len(self.diagnostics) > before:
             return

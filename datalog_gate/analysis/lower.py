@@ -86,12 +86,9 @@ class Lowering:
         size = sum(map(_size, bodies))
         self._literals += size if size > LARGE else 0
         if self._literals > MOST_IN_ALL:
-            message = (
-                f"the large rules have more than {MOST_IN_ALL} conditions when their alternatives are multiplied out"
-            )
-            self._report(
-                "too-complex", message, rule.span, "move alternatives into a separate relation with a rule for each"
-            )
+            message = f"the large rules have more than {MOST_IN_ALL} conditions when their alternatives are multiplied"
+            advice = "move alternatives into a separate relation with a rule for each"
+            self._report("too-complex", f"{message} out", rule.span, advice)
             return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
@@ -298,9 +295,8 @@ class Lowering:
         for var in (column for column in columns if column in outside):
             if not all(any(_gives(literal, var) for literal in body) for body in inside):
                 message = f"{var.name} groups this aggregate: each branch of `or` must bind it"
-                self._report(
-                    "unsafe-variable", message, span, "aggregate over a relation that has a rule for each branch"
-                )
+                advice = "aggregate over a relation that has a rule for each branch"
+                self._report("unsafe-variable", message, span, advice)
                 return ()
         name = self._relation("or", len(columns), span)
         spans = {var: at for var, at in self._spans.items() if var not in outside}
@@ -334,7 +330,7 @@ class Lowering:
 
 
 def _size(body: Conjunction) -> int:
-    return len(body) + sum([_size(literal.body) for literal in body if isinstance(literal, ir.Nesting)])
+    return sum(1 for _ in ir.all_literals(body))
 
 
 def _gives(literal: ir.CheckedLiteral, var: ir.Var) -> bool:

@@ -71,15 +71,10 @@ def with_old_state(
 
     old_matches = [match for rule in own for match in matches(rule.body) if is_old(match.relation)]
     wrong = [match for match in old_matches if current_version(match.relation) in changing]
-    diagnostics = [
-        Diagnostic(
-            "undefined-relation",
-            f"there is no {match.relation}: the relation itself depends on the change",
-            match.span,
-            "use old: only for a relation whose rules read neither old: nor heat:change",
-        )
-        for match in wrong
-    ]
+    why = "the relation itself depends on the change"
+    advice = "use old: only for a relation whose rules read neither old: nor heat:change"
+    messages = [(f"there is no {match.relation}: {why}", match.span) for match in wrong]
+    diagnostics = [Diagnostic("undefined-relation", message, span, advice) for message, span in messages]
     copies: dict[RelationRef, list[CheckedRule]] = {}
     waiting = [] if wrong else [current_version(match.relation) for match in old_matches]
     while waiting:

@@ -328,12 +328,7 @@ class Names:
             for word in column.kinds:
                 if word not in KINDS:
                     near = closest(word, KINDS) or ", ".join(KINDS)
-                    self._report(
-                        "kind-mismatch",
-                        f"there is no kind {word}",
-                        column.span,
-                        suggest_name(near),
-                    )
+                    self._report("kind-mismatch", f"there is no kind {word}", column.span, suggest_name(near))
                 kinds |= KINDS.get(word, Kind.ANY)
             columns.append(Column(column.name, kinds or Kind.ANY))
         names = [column.name for column in columns]

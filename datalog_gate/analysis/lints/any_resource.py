@@ -13,6 +13,7 @@ from datalog_gate.analysis.linting import Lint, Review, warn
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import relation_name
+from datalog_gate.schema.relations import UNLOCKED
 
 OF_ONE_RESOURCE = ("heat:deletion_policy", "heat:metadata", "heat:property", "heat:reference", "heat:update_policy")
 
@@ -22,13 +23,11 @@ def find_rows_of_any_resource(review: Review) -> Iterator[Diagnostic]:
         match literal:
             case ir.Without((ir.Match() as asked,)):
                 if not any(isinstance(term, ir.Var) for term in asked.arguments):
-                    yield from _unlocked_for_any(asked, body.around)
                     yield from _find(asked, body.around, review)
             case ir.Fold(function, _, (ir.Match() as asked,)):
                 beside = [other for other in body.around if other is not literal]
                 others = {var for other in beside for var in ir.variables(other)}
                 if others.isdisjoint(asked.arguments):
-                    yield from _unlocked_for_any(asked, beside)
                     yield from _find(asked, beside, review, function)
 
 
@@ -37,30 +36,23 @@ def _find(
 ) -> Iterator[Diagnostic]:
     relation = asked.relation
     table, _, part = relation_name(relation).partition(".")
-    if not asked.column_terms or asked.arguments[0] is not None or review.column((asked, 0)).kinds != Kind.RESOURCE:
+    is_service = relation == UNLOCKED
+    at = 1 if is_service else 0  # the column of the resource
+    is_any = bool(asked.column_terms or is_service) and asked.arguments[at] is None
+    if not is_any or review.column((asked, at)).kinds != Kind.RESOURCE:
         return
     for near in around:
         if isinstance(near, ir.Match) and near.arguments and isinstance(near.arguments[0], ir.Var):
             other = relation_name(near.relation).partition(".")[0]
-            if table == other if part else relation in OF_ONE_RESOURCE and other.startswith("os:"):
+            of_one = is_service or relation in OF_ONE_RESOURCE
+            if table == other if part else of_one and other.startswith("os:"):
                 name = name_of(near.arguments[0])
                 message = f"this asks whether any resource has such a row of {relation}, not whether {name} has"
-                if function:
+                if is_service:
+                    message = f"this asks whether the service is unlocked for any resource, not whether for {name}"
+                elif function:
                     message = f"this {function} takes the rows of {relation} of all resources, not of {name}"
-                yield warn("cartesian", message, asked.span, f"add {review.column((asked, 0)).name}={name} to it")
-                return
-
-
-def _unlocked_for_any(asked: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-    """Report a `not gate:unlocked` for any resource, beside a variable for a resource."""
-    if asked.relation != "gate:unlocked" or asked.arguments[1] is not None:
-        return
-    for near in around:
-        match near:
-            case ir.Match(relation, (ir.Var() as resource, *_)) if str(relation).startswith("os:"):
-                name = name_of(resource)
-                message = f"this asks whether the service is unlocked for any resource, not whether for {name}"
-                yield warn("cartesian", message, asked.span, f"add resource={name} to it")
+                yield warn("cartesian", message, asked.span, f"add {review.column((asked, at)).name}={name} to it")
                 return
 
 

@@ -6,7 +6,7 @@ derived relations. Elsewhere such a join is usually intended.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts, Place
@@ -41,7 +41,8 @@ def _joins(body: BodyFacts, review: Review) -> Iterator[tuple[ir.Operand, Sequen
 
 def _find(var: ir.Operand, places: Sequence[Place], of_policy: bool, review: Review) -> Iterator[Diagnostic]:
     name = name_of(var)
-    stated = [match for match, at in places if _states_null(review.facts.get(match.relation, ()), at)]
+    facts = review.facts
+    stated = [m for m, at in places if any(fact.arguments[at] == ir.NULL for fact in facts.get(m.relation, ()))]
     if stated:
         relation = stated[0].relation
         message = f"{relation} contains null, but null never joins: a row is not found where {name} is null"
@@ -58,11 +59,6 @@ def _find(var: ir.Operand, places: Sequence[Place], of_policy: bool, review: Rev
             Code(condition, "condition"),
         )
         yield warn("null-join", message, second.span, suggestion)
-
-
-def _states_null(facts: Collection[ir.CheckedRule], column: int) -> bool:
-    """Whether a fact has a written null in the column."""
-    return any(fact.arguments[column] == ir.NULL for fact in facts)
 
 
 LINT = Lint(

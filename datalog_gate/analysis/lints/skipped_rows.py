@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import name_of
 from datalog_gate.analysis.linting import Lint, Review, warn
 from datalog_gate.base.diagnostics import Diagnostic
@@ -24,8 +25,7 @@ def _find(fold: ir.Fold, review: Review) -> Iterator[Diagnostic]:
     for literal in fold.body:
         if isinstance(literal, ir.Compare) and literal.null_test and first in (literal.left, literal.right):
             return
-    places = [literal for literal in fold.body if isinstance(literal, ir.Match) and first in literal.arguments]
-    columns = [review.column((match, match.arguments.index(first))) for match in places]
+    columns = [review.column(place) for place in BodyFacts(fold.body).places(first)]
     if columns and all(Kind.NULL in column.kinds for column in columns):
         written = ", ".join(name_of(term) for term in (*keys, first) if isinstance(term, ir.Var))
         message = f"count leaves out the rows in which its first term, {first.name}, is null"
