@@ -26,9 +26,8 @@ class Policies:
         self.unlocks: list[Unlock] = []
         self._annotated: dict[str, Span] = {}
         for module in modules:
-            rules = [statement for statement in module.statements if isinstance(statement, Rule)]
-            annotated = {names.head(rule.head, module.name).name for rule in rules if rule.annotation}
-            for rule in rules:
+            annotated = {names.head(rule.head, module.name).name for rule in module.rules if rule.annotation}
+            for rule in module.rules:
                 relation = relations[names.head(rule.head, module.name).name]
                 bare = relation.name.rpartition(":")[2]
                 is_action = module.congress and bare.startswith("execute.")

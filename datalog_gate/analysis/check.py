@@ -24,7 +24,7 @@ from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, sl
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
-from datalog_gate.language.ast import NOWHERE, Module, Rule
+from datalog_gate.language.ast import NOWHERE, Module
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import (
@@ -343,9 +343,8 @@ def _lower(modules: Sequence[Module], names: Names, below: Lowered) -> Lowered:
     """
     lowering = Lowering(names)
     for module in modules:
-        for rule in module.statements:
-            if isinstance(rule, Rule):
-                lowering.lower(rule, module.name)
+        for rule in module.rules:
+            lowering.lower(rule, module.name)
     own = names.own()
     relations = {**below.relations, **lowering.relations}
     relations.update(own)

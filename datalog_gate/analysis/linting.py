@@ -135,8 +135,7 @@ class Review:
     @cached_property
     def written(self) -> Sequence[tuple[ast.Rule, str]]:
         """The rules as they are written, each with its module."""
-        modules = self.modules
-        return [(rule, module.name) for module in modules for rule in module.statements if isinstance(rule, ast.Rule)]
+        return [(rule, module.name) for module in self.modules for rule in module.rules]
 
     @cached_property
     def nodes(self) -> Sequence[tuple[Node, str]]:

@@ -101,8 +101,8 @@ class Names:
         for module in modules:
             scope = self.scopes[module.name]
             slips: Slips | None = None
-            rules = [statement for statement in module.statements if isinstance(statement, Rule)]
-            annotated = {rule.head.name.rpartition(":")[2] for rule in rules if rule.annotation}
+            annotations = {rule.head.name: rule.annotation.name for rule in module.rules if rule.annotation}
+            annotated = {name.rpartition(":")[2] for name in annotations}
             doubtful: list[Diagnostic] = []
             wrong = False
             reported = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
@@ -130,8 +130,7 @@ class Names:
                     suggestion = Advice(f"did you mean {near}?{declare}", meant=near)
                     wrong = True
                     yield Diagnostic("never-read", f"nothing reads {name}", span, suggestion, severity)
-            is_policy = any(rule.annotation and rule.annotation.name != "unlock" for rule in rules)
-            if is_policy and not wrong:
+            if not wrong and {*annotations.values()} - {"unlock"}:
                 yield from doubtful
 
     def _meaning(self, atom: Atom, module: str) -> Relation | Builtin | None:
@@ -313,9 +312,8 @@ class Names:
                 self._declare(module, scope, statement)
             elif isinstance(statement, Import):
                 scope.imports.append(replace(statement, module=self.imported(statement.module, module.name)))
-        for statement in module.statements:
-            if isinstance(statement, Rule):
-                self._define_by_rule(module, scope, statement)
+        for rule in module.rules:
+            self._define_by_rule(module, scope, rule)
 
     def _declare(self, module: Module, scope: ModuleScope, declaration: Declaration) -> None:
         message = f"{module.name} can't declare {declaration.name}"

@@ -14,7 +14,6 @@ from datalog_gate.editing.source_text import source_text
 from datalog_gate.editing.workspace import TEST_FILE, Workspace
 from datalog_gate.editing.yaml_outline import entry_at, fit_slot, read_outline, slot_at
 from datalog_gate.files.discovery import FOLDER_TEMPLATE
-from datalog_gate.language.ast import Rule
 from datalog_gate.policytest.testfile import CASE, Shape
 
 _MAPPINGS: dict[str, Shape] = {
@@ -81,8 +80,8 @@ def policies(folder: RuleFolder) -> Iterator[tuple[str, TextRange]]:
     """The policies of rules by id, with the place of each annotation."""
     for parsed in folder.all():
         text = source_text(parsed.file.file, parsed.file.text)
-        for rule in parsed.module.statements:
-            if isinstance(rule, Rule) and rule.annotation and rule.annotation.name in LEVELS:
+        for rule in parsed.module.rules:
+            if rule.annotation and rule.annotation.name in LEVELS:
                 values = [value.value for value in rule.annotation.values[:1]]
                 named = [attribute.value for attribute in rule.annotation.attributes if attribute.name == "id"]
                 identity = next(iter([*values, *named]), f"{parsed.module.name}:{rule.head.name}")

@@ -48,8 +48,7 @@ class ParsedRules:
 
     @cached_property
     def unlocks(self) -> bool:
-        rules = (statement for statement in self.module.statements if isinstance(statement, Rule))
-        return any(rule.annotation and rule.annotation.name == "unlock" for rule in rules)
+        return any(rule.annotation and rule.annotation.name == "unlock" for rule in self.module.rules)
 
     @cached_property
     def relations(self) -> frozenset[str]:

@@ -202,3 +202,7 @@ class Module:
     """The name of the policy in Congress."""
     refused: frozenset[str] = field(default=frozenset(), compare=False)
     """Names in column 1 of statements with syntax errors: the relations that they may define."""
+
+    @property
+    def rules(self) -> list[Rule]:
+        return [statement for statement in self.statements if isinstance(statement, Rule)]

@@ -25,8 +25,7 @@ CommentedRule = tuple[ast.Rule, list[str]]
 
 def convert(module: ast.Module, comments: Sequence[str] = ()) -> str:
     """The text of a rule file for the module; `comments` are those of its statements, in order."""
-    rules = [statement for statement in module.statements if isinstance(statement, ast.Rule)]
-    pairs = zip_longest(rules, comments, fillvalue="")
+    pairs = zip_longest(module.rules, comments, fillvalue="")
     entries = _merged([(rule, [comment]) for rule, comment in pairs if isinstance(rule, ast.Rule)])
     annotated = {rule.head.name for rule, _ in entries if rule.annotation}
     names = tuple(dict.fromkeys(_renamed(rule.head).name for rule, _ in entries))

@@ -28,8 +28,7 @@ def _used(review: Review) -> Set[RelationRef]:
 def _find(module: Module, used: Set[RelationRef], review: Review) -> Iterator[Diagnostic]:
     names = review.names
     scope = names.scopes[module.name]
-    rules = [statement for statement in module.statements if isinstance(statement, Rule)]
-    parts = nodes(part for rule in rules for part in (*rule.head.arguments, *rule.body))
+    parts = nodes(part for rule in module.rules for part in (*rule.head.arguments, *rule.body))
     read = {atom.name for atom in parts if isinstance(atom, Atom)} - scope.relations.keys()
     reported: set[RelationRef] = set()
     for statement in module.statements:

@@ -31,7 +31,7 @@ def find_rare_texts(review: Review) -> Iterator[Diagnostic]:
 
 def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
     """The texts of a module's rules. Each comes after its group: the list or the facts it belongs to, or None."""
-    for rule in (statement for statement in module.statements if isinstance(statement, ast.Rule)):
+    for rule in module.rules:
         listed: dict[int, Span] = {}
         for node in nodes((rule.head, *rule.body)):
             if isinstance(node, ast.Membership):

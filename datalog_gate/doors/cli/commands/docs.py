@@ -14,7 +14,6 @@ from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Span, printable
 from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.cli.common import OK, load_rules, write_file
-from datalog_gate.language.ast import Rule
 from datalog_gate.language.parser import parse
 from datalog_gate.policytest.testfile import Case, read_cases
 
@@ -97,11 +96,7 @@ def _rule_lines(rules: Rules, policy: Policy) -> Iterator[str]:
         rule.span for stratum in rules.program.strata for rule in stratum.rules if rule.relation == policy.relation
     }
     module, _ = parse(text, policy.span.file, "")
-    starts = {
-        statement.span: statement.annotation.span
-        for statement in module.statements
-        if isinstance(statement, Rule) and statement.annotation
-    }
+    starts = {rule.span: rule.annotation.span for rule in module.rules if rule.annotation}
     for span in sorted(span for span in spans if span.file == policy.span.file):
         for line in _cut(text, starts.get(span, span), span):
             yield "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in line)
