@@ -31,7 +31,7 @@ def check_sets(
     sets: Iterable[WrittenSet],
     rules: Iterable[ir.CheckedRule],
     relations: Mapping[RelationRef, Relation],
-    given: Container[str] = (),
+    given: Container[str],
 ) -> Iterator[Diagnostic]:
     """Report aggregates whose terms may be equal for several rows.
 

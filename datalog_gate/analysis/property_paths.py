@@ -28,7 +28,7 @@ class PathMeaning(NamedTuple):
     suggestion: str | None = None
 
 
-def read_path(path: str, types: Sequence[ResourceType], whole: bool, others: Collection[str] = ()) -> PathMeaning:
+def read_path(path: str, types: Sequence[ResourceType], whole: bool, others: Collection[str]) -> PathMeaning:
     """The best meaning of the path in any of the types. `whole` says that it may name a whole list or map. `others` are
     the properties of all types, for when the type is not known."""
     steps = [step.replace("\\.", ".") for step in STEP.findall(path)]

@@ -15,7 +15,7 @@ from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_term
 from datalog_gate.language.walk import Node, children, nodes, variables
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import Column, Relation
 from datalog_gate.schema.signatures import Builtin
 
 WORDS = ("null", "true", "false")
@@ -73,18 +73,22 @@ def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrenc
                 yield from (_Occurrence(variable, equation=True) for variable in variables_beside)
 
 
+def pair_columns(atom: ast.Atom, relation: Relation) -> Iterator[tuple[Column, ast.Term]]:
+    """The terms of an atom, each with its column."""
+    yield from zip(relation.columns, atom.arguments, strict=False)
+    named = ((relation.positions.get(named.column), named.term) for named in atom.named)
+    yield from ((relation.columns[at], term) for at, term in named if at is not None)
+
+
 def _row_variables(whole: Iterable[Node], meaning: Meaning) -> Iterator[tuple[Span, ast.Aggregate]]:
     """Yield the variables for keys in aggregates where equal terms make a difference."""
     for node in nodes(whole):
         if isinstance(node, ast.Aggregate) and node.function not in ("min", "max") and not node.distinct:
             for atom in (inner for inner in nodes(node.body) if isinstance(inner, ast.Atom)):
-                relation = meaning(atom)
-                columns = relation.columns if isinstance(relation, Relation) else ()
-                written = dict(zip((column.name for column in columns), atom.arguments, strict=False))
-                written |= {named.column: named.term for named in atom.named}
-                for name in relation.key if isinstance(relation, Relation) else ():
-                    if isinstance(variable := written.get(name), ast.Variable):
-                        yield variable.span, node
+                if isinstance(relation := meaning(atom), Relation):
+                    written = pair_columns(atom, relation)
+                    keys = (term for column, term in written if column.name in relation.key)
+                    yield from ((term.span, node) for term in keys if isinstance(term, ast.Variable))
 
 
 def _diagnose(

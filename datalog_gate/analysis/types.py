@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import name_of
@@ -39,9 +38,9 @@ def infer(
     rules: Sequence[ir.CheckedRule],
     relations: Mapping[RelationRef, Relation],
     fixed: Iterable[str],
-    given: Container[str] = (),
-    congress: Container[str] = (),
-    known: Mapping[RelationRef, list[Kind]] = MappingProxyType({}),
+    given: Container[str],
+    congress: Container[str],
+    known: Mapping[RelationRef, list[Kind]],
 ) -> Inference:
     """Infer the kinds of all columns. The rules of `fixed` relations, which are declared, must fit the declarations.
 
@@ -61,7 +60,7 @@ def infer(
         for name, relation in relations.items()
     }
     kinds |= known
-    inference = Inference(rules, dict(relations), kinds, fixed, congress)
+    inference = Inference(dict(relations), kinds, fixed, congress)
     settle(rules, inference.spread)
     inference.judging = True
     inference.unfilled = {name for name, columns in kinds.items() if NOTHING in columns}
@@ -88,12 +87,11 @@ def _with_kinds(relation: Relation, kinds: Sequence[Kind]) -> Relation:
 class Inference:
     """The inference over some rules: first kinds spread, then each rule is checked, with `judging` set."""
 
-    rules: Sequence[ir.CheckedRule]
     relations: dict[RelationRef, Relation]
     kinds: Mapping[RelationRef, list[Kind]]
     """The kinds of the columns, as far as they have spread."""
     fixed: frozenset[str]
-    congress: Container[str] = ()
+    congress: Container[str]
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
     _asks_for_kinds: bool = True
@@ -102,9 +100,9 @@ class Inference:
     unfilled: Collection[RelationRef] = ()
     """The relations with a column that no rule fills."""
     _spread: dict[int, Kinds] = field(default_factory=dict)
-    """The latest kinds of the variables of each body in `rules`, by the id of the body."""
+    """The latest kinds of the variables of each rule's body, by the id of the body."""
     _binders: dict[int, dict[ir.Var, int]] = field(default_factory=dict)
-    """The binders of each body in `rules`, by the id of the body."""
+    """The binders of each rule's body, by the id of the body."""
 
     def spread(self, rule: ir.CheckedRule) -> bool:
         """Add the kinds of a rule's head to its relation; return whether a column changed."""

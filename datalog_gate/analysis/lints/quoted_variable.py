@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.analysis.single_variables import pair_columns
 from datalog_gate.base.diagnostics import Advice, Diagnostic
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
@@ -17,15 +19,9 @@ def find_quoted_variables(review: Review) -> Iterator[Diagnostic]:
         body = list(nodes(rule.body))
         texts = {node.value for node in body if isinstance(node, ast.Constant)}
         if not texts.isdisjoint([node.name for node in body if isinstance(node, ast.Variable)]):
-            atoms = (node for node in body if isinstance(node, ast.Atom))
-            yield from _find([pair for atom in atoms for pair in _terms(atom, module, review)])
-
-
-def _terms(atom: ast.Atom, module: str, review: Review) -> Iterator[tuple[Column, ast.Term]]:
-    if isinstance(relation := review.names.relation(atom, module), Relation):
-        columns = {column.name: column for column in relation.columns}
-        yield from zip(relation.columns, atom.arguments, strict=False)
-        yield from ((columns[named.column], named.term) for named in atom.named if named.column in columns)
+            meant = ((node, review.names.relation(node, module)) for node in body if isinstance(node, ast.Atom))
+            pairs = (pair_columns(atom, relation) for atom, relation in meant if isinstance(relation, Relation))
+            yield from _find(list(chain.from_iterable(pairs)))
 
 
 def _find(terms: list[tuple[Column, ast.Term]]) -> Iterator[Diagnostic]:
