@@ -14,11 +14,13 @@ from decimal import Decimal
 from typing import Literal as OneOf
 
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.strata import close, settle
 from datalog_gate.analysis.taint import Cell
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
+from datalog_gate.language.ast import NOWHERE
 from datalog_gate.schema.declaration import RelationRef, is_old
 from datalog_gate.schema.relations import TRANSITION
 
@@ -95,8 +97,9 @@ def _computed_cells(program: ir.CheckedProgram, indexes: bool) -> frozenset[Cell
     }
 
     def fill(rule: ir.CheckedRule) -> bool:
-        read = _read_variables(rule, computed)
-        columns = {at for at, term in enumerate(rule.arguments) if isinstance(term, ir.Var) and term not in read}
+        body = BodyFacts(rule.body)
+        read = _read_classes(body, computed)
+        columns = {at for at, term in enumerate(rule.arguments) if not _is_read(term, body, read)}
         new = {(rule.relation, at) for at in columns} - computed
         computed.update(new)
         return bool(new)
@@ -144,24 +147,19 @@ def _directions(column: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> Iterat
                 yield None
 
 
-def _read_variables(rule: ir.CheckedRule, computed: Set[Cell]) -> frozenset[ir.Var]:
-    """The variables that get their value from a row or a constant, also through equations and ``a ?? b``."""
-    read = {
-        term
-        for match in rule.body
-        if isinstance(match, ir.Match)
-        for at, term in enumerate(match.arguments)
-        if isinstance(term, ir.Var) and (match.relation, at) not in computed
-    }
+def _read_classes(body: BodyFacts, computed: Set[Cell]) -> frozenset[ir.Operand]:
+    """The classes that get their value from a row, also through ``a ?? b``."""
 
-    def copied(literal: ir.CheckedLiteral, read: frozenset[ir.Var]) -> Iterable[ir.Var]:
-        copies: tuple[tuple[ir.Pattern, tuple[ir.Operand, ...]], ...] = ()
+    def copied(literal: ir.CheckedLiteral, read: frozenset[ir.Operand]) -> Iterable[ir.Operand]:
         match literal:
-            case ir.Compare("=", left, right):
-                copies = (left, (right,)), (right, (left,))
-            case ir.Call("??", inputs, (output,)):
-                copies = ((output, inputs),)
-        known = ((to, all(isinstance(source, ir.Const) or source in read for source in by)) for to, by in copies)
-        return [target for target, is_read in known if is_read and isinstance(target, ir.Var)]
+            case ir.Call("??", inputs, (ir.Var() as output,)) if all(_is_read(term, body, read) for term in inputs):
+                return (body.leader(output),)
+        return ()
 
-    return close(read, rule.body, copied)
+    cells = {own: {(match.relation, at) for match, at in places} for own, places in body.classes()}
+    return close((own for own, among in cells.items() if among - computed), body.own, copied)
+
+
+def _is_read(operand: ir.Operand, body: BodyFacts, read: Set[ir.Operand]) -> bool:
+    """Whether the operand gets its value from a row or a constant."""
+    return bool(body.constants(operand, NOWHERE)) or body.leader(operand) in read
