@@ -297,6 +297,7 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
         ({"read_timeout": "inf"}, "read_timeout must be more than 0 seconds, and 300 at most"),
         ({"connect_timeout": "soon"}, "could not convert string to float: 'soon'"),
         ({"retries": "-1"}, "retries must be 0 to 10"),
+        ({"retries": "11"}, "retries must be 0 to 10"),
         ({"cafile": "/none"}, "cafile: there is no /none"),
         ({"cert": "/none"}, "cert: there is no /none"),
         ({"token_file": "/dev/null"}, "/dev/null contains no token"),
