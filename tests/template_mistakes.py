@@ -360,6 +360,11 @@ MISTAKES: dict[str, Mistake] = {
     "update policy that is none": _of_resource(_set("update_policy", {"rolling": {}})),
     "parameter of no type": _parameter(lambda parameter: parameter.update(type="text")),
     "parameter with a wrong default": _parameter(lambda parameter: parameter.update(type="number", default="x")),
+    "parameter with a text that is none": _parameter(
+        lambda parameter: parameter.update(
+            type="string", default="10.0.0.300/24", constraints=[{"custom_constraint": "net_cidr"}]
+        )
+    ),
     "parameter with a wrong key": _parameter(lambda parameter: parameter.update(defualt="x")),
     "function of a newer version": _section(_call_newer),
 }

@@ -223,7 +223,8 @@ class Live:
 class Template:
     """The template that defines a stack's resources. Its names refer to the `stack` with that id. `functions` are those
     of its version, including condition functions. `attributes` are those that it reads, resource and keys by the path
-    of the call's arguments; branches of an `if` that are not taken read none."""
+    of the call's arguments; branches of an `if` that are not taken read none. `given` has the places of the parameters'
+    values."""
 
     stack: str
     resources: Mapping[str, Data]
@@ -231,6 +232,7 @@ class Template:
     functions: frozenset[str]
     outputs: Mapping[str, Data]
     attributes: Mapping[Path, tuple[str, Sequence[Data]]] = field(default_factory=dict)
+    given: Mapping[str, Locate] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,7 +225,8 @@ class Scope:
     def template(self, outputs: Mapping[str, Data]) -> Template:
         """The template with these outputs, for readers of its text."""
         functions = self.dialect.functions | self.dialect.conditional
-        return Template(self.inside.id, self.definitions, self.conditions, functions, outputs, self.attributes)
+        parts = self.definitions, self.conditions, functions, outputs, self.attributes, self.given
+        return Template(self.inside.id, *parts)
 
     def unknown(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""

@@ -13,16 +13,21 @@ from typing import NamedTuple
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, in_order, slip, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.unknown import undecided
+from datalog_gate.base.values import ResourceId
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import ResourceType
 from datalog_gate.stack.model import CHAIN, NESTING, RESOURCE_GROUP, SCALING_GROUP, Data, Resource, Resources, Stack
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.validation.properties import Mistake, Moves, check_properties, find_moves, format_path, format_value
+from datalog_gate.validation.texts import find_reason
 
 LATER = "Heat finds this only when it creates the resource"
 _SHOW = "show"
 """The attribute that all types have."""
+_MAYBE_EMPTY = ("0", "[]", "{}", "False")
+"""Texts of values that are empty for Heat, whose constraints look at what was given."""
 _OF_MEMBERS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP)
 """The groups whose attributes are those of their members."""
 _REFERENCES = frozenset({"get_resource", "get_attr", "Fn::GetAtt"})
@@ -84,6 +89,7 @@ class _RefusalSearch:
 
     def check_stack(self, stack: Stack) -> None:
         """Check one stack."""
+        self._check_values(stack)
         resources = stack.apart
         for type_name, alike in resources.types.items():
             kind, is_known = self._type(type_name), self.catalogue.type(type_name) is not None
@@ -96,6 +102,23 @@ class _RefusalSearch:
             self._check_resource(stack, resource)
         self._check_names(stack)
         self._check_attributes(stack)
+
+    def _check_values(self, stack: Stack) -> None:
+        """Heat decides the custom constraints of parameters by the value that it takes (heat/engine/parameters.py)."""
+        for parameter in stack.parameters:
+            constraints = parameter.attributes.get("constraints")
+            parts = constraints if isinstance(constraints, list) else []
+            names = [part.get("custom_constraint") for part in parts if isinstance(part, dict)]
+            value = parameter.value
+            if not any(names) or undecided(value) or isinstance(value, ResourceId) or value in _MAYBE_EMPTY:
+                continue
+            locate = stack.template.given.get(parameter.name) if stack.template else None
+            place = (locate and locate(())) or stack.locate(("parameters", parameter.name))
+            hidden = ("parameters", parameter.name) in stack.hidden
+            for reason in filter(None, (find_reason(str(name), value) for name in names)):
+                shown = "a hidden value" if hidden else f"{format_value(value)}: it {reason}"
+                message = f"parameter `{parameter.name}` can't be {shown}"
+                self._add("bad-text", message, place, None, stack.depth == 0)
 
     def _check_resource(self, stack: Stack, resource: Resource) -> None:
         if (resource.external or resource.nested) and not resource.requires:
@@ -140,7 +163,10 @@ class _RefusalSearch:
             place = resource.locate_key(path if mistake.path else ()) if is_name else resource.locate(path)
             hidden = not is_name and resource.hides(path, True)
             shown = "a hidden value" if hidden else format_value(mistake.value)
-            message = mistake.message.replace("{}", shown)
+            message = (
+                mistake.message.partition(": it ")[0] if hidden else mistake.message
+            )  # the reason tells a part of it
+            message = message.replace("{}", shown)
             if newer := _find_newer(stack, mistake.value):
                 name, since = newer
                 message = f"`{name}` is there from version {since}; this template is {stack.version}"
@@ -149,6 +175,8 @@ class _RefusalSearch:
                     self.newer.add((stack.place, since))
                     self._add("newer-version", message, place, help_, self._is_found_now(stack, resource, mistake))
                 continue
+            if mistake.code == "bad-text" and any((was.code, was.span) == (mistake.code, place) for was in self.found):
+                continue  # it was said of the parameter
             if not is_name:
                 kind = self._type(resource.type)
                 message = f"`{format_path(mistake.path)}` of {kind.name if kind else resource.type} {message}"

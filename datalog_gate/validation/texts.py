@@ -27,11 +27,13 @@ _CRON_RARE = r"(?i)[-\d*,/()#?lwhr]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|
 _YEAR = r"(?a)\s*\d{4}"
 
 
-def find_reason(constraint: str, text: str) -> str | None:
-    """Why a text does not meet a constraint of that name, in words that follow "it"; None if it does, or if a service
+def find_reason(constraint: str, value: object) -> str | None:
+    """Why a value does not meet a constraint of that name, in words that follow "it"; None if it does, or if a service
     decides."""
     check = _CHECKS.get(constraint)
-    return check(text) if check else None
+    if isinstance(value, str):
+        return check(value) if check else None
+    return "is not a text" if constraint in _OF_TEXTS else None
 
 
 def _address(text: str) -> str | None:
@@ -153,3 +155,5 @@ _CHECKS: dict[str, Callable[[str], str | None]] = {
     "rel_dns_name": _relative_name,
     "timezone": _timezone,
 }
+_OF_TEXTS = ("ip_addr", "ip_or_cidr", "mac_addr", "net_cidr")
+"""Those that refuse whatever is not a text."""

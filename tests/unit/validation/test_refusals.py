@@ -260,6 +260,26 @@ def test_all_mistakes_of_a_parameter_are_said() -> None:
     ]
 
 
+def test_custom_constraints_of_parameters(tmp_path: Path) -> None:
+    network, address = (f"constraints: [{{custom_constraint: {name}}}]" for name in ("net_cidr", "ip_addr"))
+    parameters = (
+        f"  net: {{type: string, {network}, default: 10.0.0.1}}\n"
+        f"  given: {{type: string, {network}}}\n"
+        f"  old: {{type: string, {network}, default: 10.0.0.1}}\n"
+        f"  many: {{type: comma_delimited_list, {address}, default: 10.0.0.1}}\n"
+        f"  secret: {{type: string, {network}, hidden: true}}\n"
+    )
+    resources = "resources: {s: {type: OS::Neutron::Subnet, properties: {network: n, cidr: {get_param: net}}}}\n"
+    (tmp_path / "t.yaml").write_text(f"{HEAD}parameters:\n{parameters}{resources}")
+    (tmp_path / "e.yaml").write_text("parameters: {old: 10.0.0.0/8, given: 10.0.0.0/33, secret: 10.0.0.300/8}\n")
+    assert said("t.yaml", "e.yaml", folder=tmp_path) == [
+        "e1:38 error[bad-text] parameter `given` can't be `10.0.0.0/33`: it is not a network: its prefix is 0 to 32",
+        "e1:59 error[bad-text] parameter `secret` can't be a hidden value",
+        "t3:78 error[bad-text] parameter `net` can't be `10.0.0.1`: it has no prefix length, such as 10.0.0.0/24",
+        "t6:92 error[bad-text] parameter `many` can't be a list: it is not a text",
+    ]
+
+
 NO_MEMBERS = "error[bad-template] the definition of a group's members must be a map with a `type`"
 SCALING = "type: OS::Heat::AutoScalingGroup, properties: {max_size: 1"
 DEFINITIONS = {
@@ -339,6 +359,9 @@ def test_a_hidden_value_is_not_told() -> None:
     )
     message = "`size` of OS::Cinder::Volume takes a whole number, not a hidden value"
     assert [line.partition(" ")[2] for line in said(template)] == [f"error[wrong-kind] {message}"]
+    subnet = template.replace("Cinder::Volume, properties: {size", "Neutron::Subnet, properties: {network: n, cidr")
+    text = [line.partition(" ")[2] for line in said(subnet.replace("secret", "10.0.0.300/24"))]
+    assert text == ["error[bad-text] `cidr` of OS::Neutron::Subnet can't be a hidden value"]
 
 
 def test_a_misspelt_type_of_cfn() -> None:
