@@ -472,6 +472,9 @@ class Scope:
         if not isinstance(arguments, str) or arguments not in names:
             raise BadFunction(f"takes {', '.join(names)}")
         if self.inside.facade is None:  # not nested yet
+            if path[0] == self.dialect.resources and path[2] != self.dialect.key("metadata"):
+                message = f"`{path[-1]}` has a value only in a template that another nests: Heat refuses it here"
+                self.tree.warn(message, self.document.place(path[:-1]))
             raise Undecided
         value, hidden = self.inside.facade[names[arguments]]
         self.touched += hidden

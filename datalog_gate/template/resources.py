@@ -147,7 +147,7 @@ def _known_keys(definition: Mapping[str, Data], dialect: Dialect) -> Collection[
 
 def _deletion_policy(tree: Tree, dialect: Dialect, written: Data, where: Where) -> str | None:
     policy = dialect.deletion_policy(written)
-    if written is not None and policy is None:
+    if written is not None and policy is None and not isinstance(written, Unknown):
         message = f"`{written}` is not a deletion policy"
         tree.report("bad-template", message, where(("deletion_policy",)), "use Delete or Retain")
     return policy

@@ -450,6 +450,17 @@ def test_resource_facade_reads_the_resource_that_nests_the_template() -> None:
     assert members(stack.resources[1]) == {"web/g/x": ("A", {"m": {}, "d": "Delete"})}
 
 
+def test_a_resource_facade_of_no_resource_warns() -> None:
+    stack = read(
+        "resources:\n  x: {type: A, metadata: {k: {resource_facade: metadata}}, deletion_policy: {resource_facade: "
+        "deletion_policy}}\n  y: {type: A, properties: {p: {resource_facade: metadata}}}\n"
+    )
+    reason = "`resource_facade` has a value only in a template that another nests: Heat refuses it here"
+    said = [(warning.span and (warning.span.line, warning.span.column), warning.message) for warning in stack.warnings]
+    assert said == [((3, 77), reason), ((4, 31), reason)]
+    assert stack.resources[0].deletion_policy is None
+
+
 def test_the_members_of_a_group_are_read_in_a_version_of_their_own() -> None:
     text = """
 parameters: {data: {type: json, default: {repeat: {for_each: {X: [a, b]}, template: X-here}}}}
