@@ -457,7 +457,7 @@ def test_a_resource_facade_of_no_resource_warns() -> None:
     )
     reason = "`resource_facade` has a value only in a template that another nests: Heat refuses it here"
     said = [(warning.span and (warning.span.line, warning.span.column), warning.message) for warning in stack.warnings]
-    assert said == [((3, 77), reason), ((4, 31), reason)]
+    assert said == [((3, 77), reason), ((4, 32), reason)]
     assert stack.resources[0].deletion_policy is None
 
 
