@@ -54,12 +54,16 @@ def find_further_refusals(error: InputError, catalogue: Catalogue) -> tuple[Diag
 def _is_said(refusal: Diagnostic, problem: Diagnostic) -> bool:
     """Whether two places share a part: what is wrong there was said, but of a resource more may be."""
     span, other = refusal.span, problem.span
-    if span is None or other is None or span.file != other.file or not span.line:
+    if span is None or other is None or span.file != other.file:
         return False
     if refusal.code == problem.code == "newer-version":
         return refusal.suggestion == problem.suggestion
     if refusal.code in ("missing-property", "duplicate-name") and refusal.suggestion != problem.suggestion:
         return False
+    if not span.line:
+        below = span.path.startswith(f"{other.path}.") and other.path.count(".") > 2
+        above = refusal.code != "unknown-property" and other.path.startswith(f"{span.path}.")
+        return span.path == other.path or below or above
     starts = max((span.line, span.column), (other.line, other.column))
     return starts < min((span.end_line, span.end_column), (other.end_line, other.end_column))
 

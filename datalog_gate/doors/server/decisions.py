@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +22,7 @@ from datalog_gate.doors.server.schemas import WITH_PAGE, describe_body, describe
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.feed import StackEntry, read
+from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
 from datalog_gate.store.transaction import StoreError
 from datalog_gate.validation.refusals import find_further_refusals, find_refusals
@@ -91,12 +93,19 @@ def _create(call: ApiCall) -> Reply:
         against=(lambda: read_definition(against)) if against else None,
     )
     types = call.server.point.current().ruleset.rules.catalogue.of_heat(call.server.options.heat)
-    try:
+    with further_refusals(types):
         trace = call.server.point.decide(operation, caller, explain=True)
-    except InputError as error:
-        raise InputError([*error.diagnostics, *find_further_refusals(error, types)], error.sources) from None
     refusals = find_refusals(trace.stack, types)
     return _keep(call, trace.decision, trace.stack, project or call.client.project, refusals)
+
+
+@contextmanager
+def further_refusals(types: Catalogue) -> Iterator[None]:
+    """Add what Heat would refuse besides to the error of a template that can't be read."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError([*error.diagnostics, *find_further_refusals(error, types)], error.sources) from None
 
 
 def judge_stored(call: ApiCall, entry: StackEntry) -> Reply:

@@ -21,7 +21,7 @@ from typing import Any
 
 from datalog_gate.base.errors import DiagnosticsError, EngineError, GateError
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
-from datalog_gate.doors.server.decisions import DECISION, DEFINITION, read_definition
+from datalog_gate.doors.server.decisions import DECISION, DEFINITION, further_refusals, read_definition
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.doors.server.schemas import WITH_PAGE, describe_body, describe_object
@@ -67,9 +67,11 @@ def _create(call: ApiCall) -> Reply:
     if "template" in body:
         definition = read_definition(body)
         entry = StackEntry("trial", "stack", call.client.project or None, definition)
-        stack = definition.stack("stack", request.rules.catalogue)
+        types = request.rules.catalogue.of_heat(call.server.options.heat)
+        with further_refusals(types):
+            stack = definition.stack("stack", request.rules.catalogue)
         judgement = judge_stack(stack, entry, request)
-        refusals = find_refusals(stack, request.rules.catalogue.of_heat(call.server.options.heat))
+        refusals = find_refusals(stack, types)
         page = build_page(judgement.decision, Explanation(judgement), [stack], refusals=refusals)
         text = body["template"] if isinstance(body["template"], str) else json.dumps(body["template"])
         trial |= {"decision": judgement.decision.to_json(), "template": text, "page": asdict(page)}

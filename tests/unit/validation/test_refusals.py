@@ -10,6 +10,7 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Data
 from datalog_gate.validation.deprecation import find_deprecated
 from datalog_gate.validation.refusals import find_further_refusals, find_refusals
 from datalog_gate.validation.texts import find_reason
@@ -310,6 +311,21 @@ DEFINITIONS = {
 @pytest.mark.parametrize("definition", DEFINITIONS)
 def test_what_keeps_members_from_being_read_is_said_once(definition: str) -> None:
     assert of_resources(f"g: {{{definition}}}") == DEFINITIONS[definition]
+
+
+def test_what_is_wrong_in_data_is_said_once() -> None:
+    nothing = {"get_param": "nothing"}
+    group: Data = {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": {"type": ["a"]}, "nmae": nothing}}
+    resources: Data = {"g": group, "v": {"type": "OS::Cinder::Volume", "properties": {"size": {"list_join": [1]}}}}
+    with pytest.raises(InputError) as refused:
+        read_stack(template={"heat_template_version": "2018-08-31", "resources": resources})
+    found = (*refused.value.diagnostics, *find_further_refusals(refused.value, SHIPPED))
+    assert [(problem.code, problem.span and problem.span.path) for problem in found] == [
+        ("bad-function", "resources.v.properties.size"),
+        ("bad-reference", "resources.g.properties.nmae.get_param"),
+        ("bad-template", "resources.g.properties.resource_def.type"),
+        ("unknown-property", "resources.g.properties.nmae"),
+    ]
 
 
 def test_members_and_nested_stacks(tmp_path: Path) -> None:

@@ -281,6 +281,19 @@ def test_a_rule_is_refused_with_a_suggestion_mended_and_run_over_all_stacks(brow
     assert [href for href in hrefs(answer) if "/stacks/" in href] == [f"/pages/stacks/r0000{at}" for at in (0, 2, 4)]
 
 
+@pytest.mark.parametrize("rules", [RULE, ""])
+def test_the_playground_says_what_heat_would_refuse(rules: str, browser: Browser) -> None:
+    wrong = template(0).replace("resources:", "resources:\n  n: {type: OS::Neutron::Nett}", 1)
+    page = browser.get(location(browser.post("/pages/playground", {"rules": rules, "template": wrong})))
+    assert "there is no resource type OS::Neutron::Nett" in text_of(page)
+    unread = wrong.replace("Nett}", "Nett, depends_on: nothing}")
+    refused = text_of(browser.post("/pages/playground", {"rules": rules, "template": unread}))
+    assert ("there is no resource `nothing`" in refused, "type OS::Neutron::Nett Change" in refused) == (
+        True,
+        True,
+    )
+
+
 def test_a_large_template_is_kept_with_its_trial_and_judged_again(browser: Browser) -> None:
     large = template(0) + "# long\n" * 5000
     path = location(browser.post("/pages/playground", {"rules": RULE, "template": large}))
