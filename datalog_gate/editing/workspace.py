@@ -31,7 +31,7 @@ from datalog_gate.files.ignores import leave_out_ignored
 from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
-from datalog_gate.files.tolerated_findings import find_modes, leave_out, tolerate
+from datalog_gate.files.tolerated_findings import find_modes, leave_out, leave_out_further, tolerate
 from datalog_gate.policytest.suite import Suite, find_tops, suite_of
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
@@ -215,9 +215,7 @@ class Workspace:
             stack = self.read(path)
             decision, warnings = self._decide(path, stack)
         except InputError as error:
-            further = find_further_refusals(error, self.project().heat_types) if error.stack else ()
-            shown = self._leave_out(further) if further else ()
-            return self._problems((*error.diagnostics, *shown), error.sources, path)
+            return self._problems((*error.diagnostics, *self._find_further(error)), error.sources, path)
         except GateError as error:
             where = TextRange(str(path), 0, 0)
             message = f"this template can't be judged: {str(error).splitlines()[0]}"
@@ -230,6 +228,14 @@ class Workspace:
         for file, own in self._problems(warnings, decision.sources, path).items():
             problems.setdefault(file, []).extend(own)
         return {file: tuple(sorted(own, key=_order)) for file, own in problems.items()}
+
+    def _find_further(self, error: InputError) -> Sequence[Diagnostic]:
+        """What Heat would refuse besides what could not be read, but for what the project or a comment leaves out."""
+        if not error.stack:
+            return ()
+        project = self.project()
+        left_out = project.value("select"), project.value("ignore"), project.request().get("now")
+        return leave_out_further(find_further_refusals(error, project.heat_types), error.sources, *left_out)
 
     def _leave_out(self, refusals: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
         """The refusals without those that the project leaves out."""

@@ -6,6 +6,7 @@ They are tolerated by comments in templates, by a baseline, or because their pol
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
 from datalog_gate.files.baseline import Baseline, FindingKeys, Templates, compute_keys
-from datalog_gate.files.ignores import Ignore, apply_ignores, find_ignores
+from datalog_gate.files.ignores import Ignore, apply_ignores, find_ignores, leave_out_ignored
 
 
 class Tolerated(NamedTuple):
@@ -61,6 +62,19 @@ def leave_out(found: Iterable[Diagnostic], select: Sequence[str], ignore: Sequen
     """The refusals without those whose codes `--select` and `--ignore` leave out."""
     left = find_left_codes(select, ignore)
     return tuple(problem for problem in found if problem.code in left)
+
+
+def leave_out_further(
+    found: Iterable[Diagnostic],
+    sources: Mapping[str, str],
+    select: Sequence[str],
+    ignore: Sequence[str],
+    now: datetime | None,
+) -> tuple[Diagnostic, ...]:
+    """As `leave_out`, also without those that comments in a template ignore which can't be read."""
+    ignores, _ = find_ignores(sources, REFUSALS)
+    time = (now or datetime.now(UTC)).replace(tzinfo=UTC)
+    return leave_out_ignored(leave_out(found, select, ignore), ignores, time)[0]
 
 
 def find_modes(policies: Sequence[Policy], select: Sequence[str], ignore: Sequence[str]) -> dict[str, str]:

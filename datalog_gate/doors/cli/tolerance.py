@@ -52,9 +52,10 @@ def find_shown_refusals(
 def find_further_refusals(
     error: InputError, options: argparse.Namespace, catalogue: Catalogue
 ) -> tuple[Diagnostic, ...]:
-    """What Heat would refuse besides what could not be read, as `find_shown_refusals`."""
+    """What Heat would refuse besides what could not be read, as `find_shown_refusals`, but for what comments ignore."""
     found = heat_refusals.find_further_refusals(error, catalogue.of_heat(options.heat))
-    return tolerated_findings.leave_out(found, options.select, options.ignore)
+    left_out = options.select, options.ignore, options.now
+    return tolerated_findings.leave_out_further(found, error.sources, *left_out)
 
 
 def tolerate(

@@ -72,6 +72,21 @@ def test_a_comment_ignores_a_code_on_its_line(
     assert [problem.code for problem in Workspace(folder).judge(path)[str(path)]] == ["size", *expected]
 
 
+def test_a_comment_ignores_a_code_of_a_template_that_can_not_be_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / "t.yaml"
+    path.write_text(
+        f"{HEAD}  n:\n    type: OS::Neutron::Net\n    depends_on: nothing\n    properties:\n"
+        "      nmae: x  # datalog-gate: ignore[unknown-property] until 2027-01-31: a plugin\n      shared: perhaps\n"
+    )
+    _, out, _ = run(capsys, "check", "t.yaml", "--format", "json", "--now", "2026-12-01")
+    expected = ["bad-reference", "wrong-kind"]
+    assert [problem["code"] for problem in json.loads(out)["diagnostics"]] == expected
+    (folder / "datalog-gate.toml").write_text('now = "2026-12-01"\n')
+    assert [problem.code for problem in Workspace(folder).judge(path)[str(path)]] == expected
+
+
 @pytest.mark.parametrize(
     ("options", "configured", "expected"),
     [
