@@ -380,6 +380,7 @@ def report_wrong(message: str, holder: Mapping[str, Data], path: Path, where: Wh
         place = where(path)
     elif near := _near(name, holder):
         place, advice = where.key_place((*path[:-1], near)), suggest_name(name, "`")
+        message = f"{f'`{path[-2]}`' if path[2:] else 'the resource'} has no property `{near}`"
     else:
         at = path if name in holder else path[:-1]
         place = where.key_place(at) if at[1:] else where(())

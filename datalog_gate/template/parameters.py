@@ -195,7 +195,9 @@ def _parameter(
     kind = _type(definition, dialect)
     if kind not in TYPES:
         known = ", ".join(TYPES if dialect.hot else CFN_TYPES)
-        report("bad-template", f"the type of parameter `{name}` is not one of {known}", name, None, None)
+        near = closest(str(kind if dialect.hot else definition.get("Type")), TYPES if dialect.hot else CFN_TYPES)
+        advice = suggest_name(near, "`") if near else None
+        report("bad-template", f"the type of parameter `{name}` is not one of {known}", name, advice, None)
         kind = "string"
     default_key = dialect.key("default")
     rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}

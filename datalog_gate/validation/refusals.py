@@ -184,7 +184,8 @@ class _RefusalSearch:
             if not is_name:
                 kind = self._type(resource.type)
                 message = f"`{format_path(mistake.path)}` of {kind.name if kind else resource.type} {message}"
-            self._add(mistake.code, message, place, mistake.help, self._is_found_now(stack, resource, mistake))
+            help_ = mistake.help or _suggest_function(stack, mistake.value)
+            self._add(mistake.code, message, place, help_, self._is_found_now(stack, resource, mistake))
 
     def _is_found_now(self, stack: Stack, resource: Resource, mistake: Mistake) -> bool:
         """Whether Heat's validation finds a mistake. It does not look at the values of a nested stack, and at most at
@@ -214,6 +215,8 @@ class _RefusalSearch:
             return
         message = f"the resource type {name} is not in the catalogue: its properties are not checked"
         help_ = "map it in an environment, or give the catalogue of its plugin with --catalogue"
+        shorter = [known for known in self.catalogue.types() if name.startswith(known) and known.count("::") == 2]
+        help_ = f"did you mean `{shorter[-1]}`? If not, {help_}" if shorter else help_
         self.found.append(Diagnostic("unknown-type", message, place, help_, "warning"))
 
     def _mapping_place(self, resource: Resource) -> Span | None:
@@ -326,6 +329,13 @@ def _find_newer(stack: Stack, value: Data) -> tuple[str, str] | None:
     [name] = value
     since = dialect.newer(name)
     return (str(name), since) if since else None
+
+
+def _suggest_function(stack: Stack, value: Data) -> str | None:
+    """A suggestion for a wrong value that is the call of a misspelt function."""
+    name = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None
+    near = closest(str(name), stack.template.functions) if name and stack.template else None
+    return suggest_name(near, "`") if near else None
 
 
 def _is_placeholder(kind: ResourceType) -> bool:
