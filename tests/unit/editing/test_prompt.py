@@ -66,7 +66,7 @@ def prompt(tmp_path: Path) -> Prompt:
                 "m:link",
                 "m:reach",
                 "m:far",
-                "702 more have no row here: list them with :relations PATTERN, such as os:nova:*",
+                "703 more have no row here: list them with :relations PATTERN, such as os:nova:*",
             ],
         ),
         ("heat:stack", ["0 rows"]),
