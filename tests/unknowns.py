@@ -23,8 +23,10 @@ from hypothesis import strategies as st
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.unknowns import possible, split
-from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key
-from datalog_gate.decision.case_analysis import CaseOutcome, Unsettled, find_branches
+from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key, show
+from datalog_gate.decision.case_analysis import VERBS, CaseOutcome, Dependence, Unsettled, find_branches
+from datalog_gate.decision.causes import merge
+from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.findings import find_deciding_unknowns, find_support
 from datalog_gate.engine.intervals import kinds_of
 from datalog_gate.engine.least_model import Model
@@ -278,6 +280,7 @@ def judged(case: Case) -> Judged | None:
             if wrong := _wrong(rows, *versions.rows(relation), stands):
                 return Judged(f"{relation}: {wrong}, if {stands} and {facts}")
     tally: Counter[str] = Counter(outcomes=len(by_relation[relations[0]]))
+    findings: list[Violation] = []
     for relation in relations:
         certain, loose = versions.rows(relation)
         reached = possible(relation, versions.program) != relation
@@ -293,10 +296,42 @@ def judged(case: Case) -> Judged | None:
         if ends and settled_truths != actual:
             return Judged(f"{relation}: not all was tried")
         tally["tried"] += bool(ends)
+        if len(settled_truths) != 1:
+            held = [meaning for meaning, holds in ends if holds]
+            findings.append(_finding(relation, versions.because(relation), held))
         for method in (REWRITTEN, TRIED) if len(settled_truths) != 1 else (REWRITTEN,):
             tally[method] += 1
             tally[f"{method}, {NEEDLESS}"] += len(actual) == 1
+    for finding, _ in merge(findings, (), ()):
+        tally["policies of merged findings"] += len(finding.policies) * bool(finding.also)
+        for relation in finding.policies:
+            for meaning, holds in by_relation[relation]:
+                if holds != _claimed(finding.depends, meaning, holds):
+                    return Judged(f"{relation}: {finding.full_message}, but {holds} if {meaning}")
     return Judged("", tally)
+
+
+def _finding(relation: RelationRef, because: tuple[Unknown, ...], held: Sequence[Meaning]) -> Violation:
+    """The finding that says that the relation has rows in these cases, or depends on unknowns."""
+    words = Dependence(()).format_unknowns(because)
+    if held:
+        because, words = Dependence(()).format_cases("deny", held)
+    return Violation(
+        str(relation), "deny", "enforce", "x", "", str(relation), (), None, None, because=because, depends=words
+    )
+
+
+def _claimed(words: str, meaning: Meaning, unsaid: bool) -> bool:
+    """Whether the words of a finding claim that it holds for these values; `unsaid` if they don't say all cases."""
+    start = f"{VERBS['deny']} if "
+    if not words.startswith(start) or " more" in words:
+        return unsaid
+    known = {unknown.expression: show(value) for unknown, value in meaning.items()}
+    clauses = [clause.split(" and ") for clause in words.removeprefix(start).split("; or if ")]
+    return any(
+        all(known[name] in values.split(" or ") for name, _, values in (part.partition(" is ") for part in clause))
+        for clause in clauses
+    )
 
 
 def _wrong(rows: Collection[Row], certain: Collection[Row], loose: Collection[Row], meaning: Meaning) -> str:
