@@ -298,9 +298,9 @@ def about_engine(folder: Path) -> list[str]:
 
 def test_an_engine_without_a_record_is_starting_for_a_minute(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with engine(folder) as process:
-        assert [re.sub(r"\d+ seconds", "N seconds", text) for text in about_engine(folder)] == [
-            f"DIR/heat.conf:2: note[engine] heat-engine {process} is starting: it has not recorded its door after N "
-            "seconds\n  fix   run the doctor again in a minute"
+        assert about_engine(folder) == [
+            f"DIR/heat.conf:2: note[engine] heat-engine {process} is starting: it has not recorded its door yet\n"
+            "  fix   run the doctor again in a minute"
         ]
         monkeypatch.setattr(engines, "STARTING", 0.0)
         assert about_engine(folder)[0].startswith(
