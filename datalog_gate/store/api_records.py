@@ -83,8 +83,9 @@ class ApiRecords:
         return known
 
     def writes(self, projects: Collection[str] | None, before: float | None, limit: int) -> list[dict[str, Any]]:
-        """The newest writes before a time, of some projects, or of all with None."""
-        query = select(api_writes).order_by(api_writes.c.at.desc(), api_writes.c.key)
+        """The newest writes before a time, of some projects, or of all with None, without their answers."""
+        names = "at", "user", "project", "operation", "path", "request_id", "status"
+        query = select(*(api_writes.c[name] for name in names)).order_by(api_writes.c.at.desc(), api_writes.c.key)
         return self._read_page(query, api_writes, projects, before, limit)
 
     def add_decision(self, content: Mapping[str, object], **values: str) -> None:
@@ -104,8 +105,10 @@ class ApiRecords:
         self, projects: Collection[str] | None, before: float | None, limit: int
     ) -> list[dict[str, Any]]:
         """The newest decisions before a time, without their content."""
-        columns = [column for column in api_decisions.c if column.name != "content"]
-        query = select(*columns).order_by(api_decisions.c.at.desc(), api_decisions.c.id)
+        names = "id", "stack_name", "project", "user", "action", "outcome", "at"
+        query = select(*(api_decisions.c[name] for name in names)).order_by(
+            api_decisions.c.at.desc(), api_decisions.c.id
+        )
         return self._read_page(query, api_decisions, projects, before, limit)
 
     def find_decision(self, id_: str, projects: Collection[str] | None) -> dict[str, Any] | None:

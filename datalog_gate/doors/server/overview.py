@@ -82,11 +82,9 @@ def _show_inventory(call: ApiCall) -> Reply:
 def _list_decisions(call: ApiCall) -> Reply:
     limit = call.query["limit"]
     rows = call.server.records.list_decisions(call.client.projects, read_time_marker(call), limit + 1)
-    names = "id", "stack_name", "project", "user", "action", "outcome"
 
     def show(row: Mapping[str, Any]) -> object:
-        at = datetime.fromtimestamp(row["at"], UTC).isoformat("T", "seconds")
-        return {name: row[name] for name in names} | {"at": at}
+        return {**row, "at": datetime.fromtimestamp(row["at"], UTC).isoformat("T", "seconds")}
 
     return Reply(write_page("decisions", rows, limit, lambda row: (repr(row["at"]),), show))
 
