@@ -332,8 +332,10 @@ def measure_crowd(folder: Path) -> dict[str, Any]:
             def check() -> None:
                 while not done.wait(0.1):
                     began = time.monotonic()
-                    requests.get(f"{load.url}/healthcheck", timeout=60).raise_for_status()
+                    answer = requests.get(f"{load.url}/healthcheck", timeout=60)
                     checks.append(time.monotonic() - began)
+                    if answer.status_code != 200:
+                        load.wrong.append(f"health: {answer.text[:300]}")
 
             checking, began = Thread(target=check), time.monotonic()
             checking.start()
