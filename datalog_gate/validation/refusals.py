@@ -52,7 +52,8 @@ def find_further_refusals(error: InputError, catalogue: Catalogue) -> tuple[Diag
 
 
 def _is_said(refusal: Diagnostic, problem: Diagnostic) -> bool:
-    """Whether two places share a part: what is wrong there was said, but of a resource more may be."""
+    """Whether two places share a part: what is wrong there was said. But of a resource more may be, and a list or map
+    of the wrong kind is wrong whatever it holds."""
     span, other = refusal.span, problem.span
     if span is None or other is None or span.file != other.file:
         return False
@@ -60,12 +61,13 @@ def _is_said(refusal: Diagnostic, problem: Diagnostic) -> bool:
         return refusal.suggestion == problem.suggestion
     if refusal.code in ("missing-property", "duplicate-name") and refusal.suggestion != problem.suggestion:
         return False
+    is_whole = refusal.code == "unknown-property" or refusal.message.endswith((", not a map", ", not a list"))
     if not span.line:
         below = span.path.startswith(f"{other.path}.") and other.path.count(".") > 2
-        above = refusal.code != "unknown-property" and other.path.startswith(f"{span.path}.")
-        return span.path == other.path or below or above
-    starts = max((span.line, span.column), (other.line, other.column))
-    return starts < min((span.end_line, span.end_column), (other.end_line, other.end_column))
+        return span.path == other.path or below or (not is_whole and other.path.startswith(f"{span.path}."))
+    if is_whole:
+        return other[1:3] <= span[1:3] < other[3:5]
+    return max(span[1:3], other[1:3]) < min(span[3:5], other[3:5])
 
 
 class _Lack(NamedTuple):
@@ -184,8 +186,8 @@ class _RefusalSearch:
             if not is_name:
                 kind = self._type(resource.type)
                 message = f"`{format_path(mistake.path)}` of {kind.name if kind else resource.type} {message}"
-            help_ = mistake.help or _suggest_function(stack, mistake.value)
-            self._add(mistake.code, message, place, help_, self._is_found_now(stack, resource, mistake))
+            advice = mistake.help or _suggest_function(stack, mistake.value)
+            self._add(mistake.code, message, place, advice, self._is_found_now(stack, resource, mistake))
 
     def _is_found_now(self, stack: Stack, resource: Resource, mistake: Mistake) -> bool:
         """Whether Heat's validation finds a mistake. It does not look at the values of a nested stack, and at most at
@@ -215,8 +217,8 @@ class _RefusalSearch:
             return
         message = f"the resource type {name} is not in the catalogue: its properties are not checked"
         help_ = "map it in an environment, or give the catalogue of its plugin with --catalogue"
-        shorter = [known for known in self.catalogue.types() if name.startswith(known) and known.count("::") == 2]
-        help_ = f"did you mean `{shorter[-1]}`? If not, {help_}" if shorter else help_
+        if shorter := [known for known in self.catalogue.types() if name.startswith(known) and known.count("::") == 2]:
+            help_ = f"did you mean `{shorter[-1]}`? If not, {help_}"
         self.found.append(Diagnostic("unknown-type", message, place, help_, "warning"))
 
     def _mapping_place(self, resource: Resource) -> Span | None:

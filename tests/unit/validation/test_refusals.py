@@ -73,8 +73,8 @@ PROPERTIES = {
     "v: {type: OS::Cinder::Volume, properties: {size: big}}": "3:52 error[wrong-kind] `size` of OS::Cinder::Volume "
     "takes a whole number, not `big`",
     "n: {type: OS::Neutron::Network}": "3:13 warning[unknown-type] the resource type OS::Neutron::Network is not in "
-    "the catalogue: its properties are not checked; did you mean `OS::Neutron::Net`? If not, map it in an environment, or "
-    "give the catalogue of its plugin with --catalogue",
+    "the catalogue: its properties are not checked; did you mean `OS::Neutron::Net`? If not, map it in an environment, "
+    "or give the catalogue of its plugin with --catalogue",
     "n: {type: OS::Neutron::Net, properties: {name: {get_parm: x}}}": "3:50 error[wrong-kind] `name` of "
     "OS::Neutron::Net takes a text, not a map; did you mean `get_param`?",
     "n: {type: OS::Neutron::Net, properties: {name: 1.5}}": "3:50 error[wrong-kind] `name` of OS::Neutron::Net takes a "
@@ -320,6 +320,11 @@ DEFINITIONS = {
 @pytest.mark.parametrize("definition", DEFINITIONS)
 def test_what_keeps_members_from_being_read_is_said_once(definition: str) -> None:
     assert of_resources(f"g: {{{definition}}}") == DEFINITIONS[definition]
+
+
+def test_a_value_of_the_wrong_kind_is_said_beside_what_is_wrong_in_it() -> None:
+    lines = of_resources("n: {type: OS::Neutron::Net, properties: {tags: {a: {get_param: nothing}}}}")
+    assert [line.split("] ")[0] for line in lines] == ["3:66 error[bad-reference", "3:50 error[wrong-kind"]
 
 
 def test_what_is_wrong_in_data_is_said_once() -> None:

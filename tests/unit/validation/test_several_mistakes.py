@@ -34,8 +34,9 @@ HIDING = {
     "resource_def",
 }
 """Mistakes, and keys that they are in, after which others in the same resource can't be seen: the type is another one,
-or the members of a group are not known. A newer version is said once for all functions, so that kind is left out."""
-KINDS = sorted(MISTAKES.keys() - {"function of a newer version"})
+or the members of a group are not known."""
+KINDS = sorted(MISTAKES.keys() - {"function of a newer version", "parameter with a text that is none"})
+"""All but those that change what others are: by the version, or by the type of a parameter."""
 UNSURE = {"external_id", "conditions", "Conditions"}
 """What makes Heat look at more or at less."""
 Change = tuple[tuple[Any, ...], Any]
