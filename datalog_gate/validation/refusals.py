@@ -146,10 +146,11 @@ class _RefusalSearch:
             self._check_policies(resource, kind)
 
     def _type(self, name: str) -> ResourceType | None:
-        """The type with that name, or the one that is a letter or the case of letters away."""
+        """The type with that name, or the one that is a letter, the case of letters or its service away."""
         kind = self.catalogue.type(name)
-        if kind is None and (near := _closest_type(name, self.catalogue.types())):
-            return self.catalogue.type(near) if near.lower() == name.lower() or slip(name, [near]) else None
+        near = None if kind else _closest_type(name, self.catalogue.types())
+        if near and (near.lower() == name.lower() or _own(near) == _own(name) or slip(name, [near])):
+            return self.catalogue.type(near)
         return kind
 
     def _is_unread(self, resource: Resource) -> bool:
@@ -354,6 +355,11 @@ def _refers(data: Data, resources: Mapping[str, Data]) -> bool:
                 return True
         data = list(data.values())
     return isinstance(data, list) and any(_refers(part, resources) for part in data)
+
+
+def _own(name: str) -> str:
+    """The name of a type without its service."""
+    return name.rpartition("::")[2]
 
 
 @lru_cache(maxsize=256)

@@ -230,12 +230,12 @@ def test_what_a_misspelt_section_or_key_holds_is_read() -> None:
 
 def test_a_misspelt_type_hides_no_other_mistake() -> None:
     wrong = "properties: {nmae: x, value_specs: 1}"
-    for types in ("OS::Neutron::Nett", "os::neutron::net"), ("OS::Neutron::Network", "OS::Neutron::Nix"):
+    for types in ("os::neutron::net", "OS::Neutrn2::Net"), ("OS::Neutron::Network", "OS::Neutron::Nix"):
         found = [
             of_resources(f"n: {{type: {kind}{more}, {wrong}}}") for kind in types for more in ("", ", metadata: x")
         ]
         codes = [[line.split("[")[1].split("]")[0] for line in lines] for lines in found]
-        sure = types[0] == "OS::Neutron::Nett"
+        sure = types[0] == "os::neutron::net"
         assert codes == 4 * [["unknown-type", *(["unknown-property", "wrong-kind"] if sure else [])]]
     nets = "n: {type: OS:N:eutron::Net, properties: {shared: x}}\no: {type: OS::Heat::Value, properties: {value: "
     assert [line.split("; ")[0] for line in of_resources(nets + "{get_attr: [n, nmae]}}}")] == [
