@@ -81,7 +81,7 @@ def test_the_plugin_returns_the_answer_of_the_point() -> None:
 
 def test_an_update_is_asked_of_the_new_template_with_the_stacks_name() -> None:
     template = SimpleNamespace(t={**CLEAN, "description": "new"}, files={}, env=Environment())
-    operation = read_operation("plugin", context(), stack(), template, "update", [])
+    operation = read_operation("plugin", context(), stack(), template, "update", ["x"])
     assert operation is not None
     definition = operation.definition()
     assert (operation.door, operation.action, operation.stack_name, operation.project) == (
@@ -92,7 +92,7 @@ def test_an_update_is_asked_of_the_new_template_with_the_stacks_name() -> None:
     )
     assert (operation.credentials, operation.stack_id, operation.request_id) == ({"user_id": "u"}, "1", "req-1")
     assert (operation.dry_run, operation.asks_services) == (False, True)
-    assert definition == StackDefinition(template.t, Environment().user_env_as_dict(), None, {})
+    assert definition == StackDefinition(template.t, Environment().user_env_as_dict(), None, {}, tags=("x",))
     assert definition.template is not template.t
 
 
