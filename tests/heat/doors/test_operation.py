@@ -54,7 +54,7 @@ def stack(**changed: Any) -> Any:
     whole = {"id": "1", "name": "web", "owner_id": None, "parent_resource_name": None, "tenant_id": "p",
              "action": "CREATE", "status": "COMPLETE", "disable_rollback": False, "t": template, "context": context(),
              "convergence": False, "adopt_stack_data": None, "prev_raw_template_id": None, "identifier": None,
-             "defn": SimpleNamespace(parent_resource=None)}  # fmt: skip
+             "tags": [], "defn": SimpleNamespace(parent_resource=None)}  # fmt: skip
     return SimpleNamespace(**{**whole, **changed})
 
 
