@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
@@ -104,11 +104,19 @@ def check_values(
     types = catalogue.types()
     tables = {*cloud.names(), *(word for name in relations for word in (str(name), str(name).rpartition(":")[2]))}
     derived = {rule.relation for rule in rules} if whole else ()
-    domains: Domains = {}
+    others = [rule for rule in rules if rule.body]
+    facts = ir.group_rules(rule for rule in rules if not rule.body)
+    texts: dict[tuple[RelationRef, int], set[str]] = {}
+    for fact in chain.from_iterable(facts.values()):
+        for at, argument in enumerate(fact.arguments):
+            texts.setdefault((fact.relation, at), set()).update(_texts(argument))
+    none, domains = Domain(frozenset()), Domains()
     for name, relation in relations.items():
         of_columns = (
-            Domain(frozenset()) if name in derived else _listed(name, column, types, tables)
-            for column in relation.columns
+            _either(none, Domain(frozenset(texts.get((name, at), ()))))
+            if name in derived
+            else _listed(name, column, types, tables)
+            for at, column in enumerate(relation.columns)
         )
         domains[name] = {at: domain for at, domain in enumerate(of_columns) if domain}
     visits: Counter[int] = Counter()
@@ -124,12 +132,11 @@ def check_values(
         return before != after
 
     if whole:
-        settle(rules, flow)
-    facts = ir.group_rules(rule for rule in rules if not rule.body)
-    computed = {rule.relation for rule in rules if rule.body and not takes_given(rule)}
+        settle(others, flow)
+    computed = {rule.relation for rule in others if not takes_given(rule)}
     lists = {name: rules for name, rules in facts.items() if name not in computed}
     judge = _Judge(domains, relations, facts, lists, computed, catalogue)
-    own = (rule for rule in rules if rule.body and (files is None or rule.span.file in files))
+    own = (rule for rule in others if files is None or rule.span.file in files)
     return [diagnostic for rule in own for diagnostic in judge.body(BodyFacts(rule.body, lists=lists), {})]
 
 
@@ -206,6 +213,11 @@ def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) ->
     return known
 
 
+def _is_closed(domain: Domain) -> bool:
+    """Whether the catalogue lists all of its texts."""
+    return domain.complete and domain.listed and bool(domain.texts)
+
+
 def _flows(literal: ir.CheckedLiteral) -> bool:
     """Whether the literal passes the domain of one variable to another."""
     if isinstance(literal, ir.Call):
@@ -259,10 +271,11 @@ class _Judge:
         spans: dict[tuple[ir.Operand, ir.Operand], Span] = {}
         for literal in body.own:
             match literal:
-                case ir.Match():
-                    classes = [body.leader(term) for _, term in literal.column_terms]
+                case ir.Match(relation, arguments):
+                    closed = [arguments[at] for at, domain in self.domains[relation].items() if _is_closed(domain)]
+                    classes = [body.leader(term) for term in closed if isinstance(term, ir.Var)]
                     spans |= dict.fromkeys(zip(classes, classes, strict=True), literal.span)
-                case ir.Compare("=" | "!=", left, right):
+                case ir.Compare("=" | "!=", ir.Var() as left, ir.Var() as right):
                     spans[body.leader(left), body.leader(right)] = literal.span
         for (term, other), span in spans.items():
             for (column, domain), (twin, texts) in product(self._closed(term, body), self._closed(other, body)):
@@ -276,7 +289,7 @@ class _Judge:
         """The columns that hold the operand of which the catalogue lists all texts."""
         for match, at in body.places(operand):
             domain = self.domains[match.relation].get(at)
-            if domain and domain.complete and domain.listed and domain.texts:
+            if domain and _is_closed(domain):
                 yield self.relations[match.relation].columns[at].name, domain
 
     def _match(self, match: ir.Match, body: BodyFacts, outer: Known) -> Iterator[Diagnostic]:
