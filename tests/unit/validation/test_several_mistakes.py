@@ -1,4 +1,4 @@
-"""Several mistakes in one template: each is said once, in one run, and nothing else."""
+"""Each of several mistakes in a template is said once."""
 
 from __future__ import annotations
 
