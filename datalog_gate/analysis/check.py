@@ -20,11 +20,11 @@ from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.slices import collect_dependencies
 from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
-from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
+from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
-from datalog_gate.language.ast import NOWHERE, Module
+from datalog_gate.language.ast import Module
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import (

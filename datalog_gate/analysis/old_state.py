@@ -13,9 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from datalog_gate.analysis.program import CheckedRule, Match, Var, group_rules, map_matches
 from datalog_gate.analysis.strata import close, matches
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import NOWHERE, Diagnostic
 from datalog_gate.base.records import replace
-from datalog_gate.language.ast import NOWHERE
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation, RelationRef, current_version, is_old, old_version, relation_name
 from datalog_gate.schema.relations import TRANSITION

@@ -18,9 +18,9 @@ from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.strata import close, settle
 from datalog_gate.analysis.taint import Cell
+from datalog_gate.base.diagnostics import NOWHERE
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
-from datalog_gate.language.ast import NOWHERE
 from datalog_gate.schema.declaration import RelationRef, is_old
 from datalog_gate.schema.relations import TRANSITION
 

@@ -50,6 +50,9 @@ class Span(NamedTuple):
         return self.path if self.file == SENT else f"{self.file}:{self.path}"
 
 
+NOWHERE = Span("", 1, 1, 1, 1)
+"""The place of what stands in no file."""
+
 CODES: dict[str, str] = {
     # rules: text
     "syntax": "The text is not a statement of the language.",

@@ -11,7 +11,7 @@ from datetime import datetime
 from datalog_gate.analysis.check import Checked, check
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.slices import collect_dependencies
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import NOWHERE, Diagnostic
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import NOT_NULL, Kind, Row, kind_of, row_key
@@ -21,7 +21,7 @@ from datalog_gate.decision.policy_set import RuleFile, parse_all
 from datalog_gate.engine.budget import BUDGET
 from datalog_gate.engine.least_model import Engine, Model, ModelError
 from datalog_gate.facts.lines import FactLine
-from datalog_gate.language.ast import NOWHERE, Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
+from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
 from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared, terms, with_terms
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue

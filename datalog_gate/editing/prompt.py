@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean, format_count, shorten
+from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, Span, did_you_mean, format_count, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, RulesError, UsageError
 from datalog_gate.base.values import Kind, ResourceId, show
 from datalog_gate.decision.query import QueryAnswer, ask, evaluate
@@ -22,7 +22,7 @@ from datalog_gate.explain.why import FIRST, Node
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.facts.relation_text import format_columns, format_relation
-from datalog_gate.language.ast import NOWHERE, Atom, Constant
+from datalog_gate.language.ast import Atom, Constant
 from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared, terms
 from datalog_gate.schema.declaration import Relation, certain_version, whole_version

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Literal as OneOf
 
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import NOWHERE, Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Value
 
 Operator = OneOf["+", "-", "*", "/", "%", "??"]
 Comparator = OneOf["=", "!=", "<", "<=", ">", ">="]
 AggregateFunction = OneOf["count", "sum", "min", "max", "avg", "list"]
-NOWHERE = Span("", 1, 1, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import NOWHERE, Span
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.records import dataclass
-from datalog_gate.language.ast import NOWHERE
 from datalog_gate.language.lexer import Source, Token
 from datalog_gate.language.parser import parse
 from datalog_gate.language.printer import LayoutItem, groups, lines, statement_items

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, assert_never
 
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import NOWHERE, Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId, print_value
 from datalog_gate.language import ast
-from datalog_gate.language.ast import NOWHERE
 from datalog_gate.language.lexer import RANKS
 
 WIDTH: Final = 120

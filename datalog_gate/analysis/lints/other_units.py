@@ -11,8 +11,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts, Given
 from datalog_gate.analysis.constants import name_of
 from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.language.ast import NOWHERE
+from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, Span
 from datalog_gate.schema.declaration import RelationRef, relation_name
 
 UNITS = {

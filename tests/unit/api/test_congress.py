@@ -26,7 +26,7 @@ from datalog_gate.analysis.check import check
 from datalog_gate.analysis.congress.convert import convert
 from datalog_gate.analysis.congress.library import Entry
 from datalog_gate.api import convert_congress
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import NOWHERE, Diagnostic
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Row, to_json
 from datalog_gate.decision.policy_set import RuleFile, load
@@ -36,7 +36,7 @@ from datalog_gate.engine import engine
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.files.inputs import fact_lines
 from datalog_gate.files.rules import read_rules
-from datalog_gate.language.ast import NOWHERE, Constant, Rule
+from datalog_gate.language.ast import Constant, Rule
 from datalog_gate.language.parser import parse
 from tests.sampling import sample
 
