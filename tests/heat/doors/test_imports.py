@@ -22,7 +22,7 @@ JUDGE = """if True:
     from datalog_gate.doors.heat.lifecycle import LifecyclePlugin
     judged = stack()
     judged.t.t = {**LONG, "parameters": {"p": {"type": "number"}}}
-    reasons = [find_refusal(judged, judged.t, "CREATE")]
+    reasons = [find_refusal(judged, judged.t, "CREATE", [])]
     try:
         LifecyclePlugin().do_pre_op(judged.context, judged, None, "CREATE")
     except Exception as veto:
