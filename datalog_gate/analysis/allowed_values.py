@@ -263,8 +263,8 @@ class _Judge:
                     domain = known.get(value)
                     if domain and domain.listed and domain.texts and not domain.what:
                         yield from _no_such_text(value, name, part, domain, span)
-                case ir.Without(inner) | ir.Fold(_, _, inner):
-                    yield from self.body(BodyFacts(inner, body.around, self.lists), known)
+                case ir.Without() | ir.Fold():
+                    yield from self.body(body.within(literal), known)
 
     def _never_equal(self, body: BodyFacts) -> Iterator[Diagnostic]:
         """Report columns that are joined or compared but have no text in common."""

@@ -33,15 +33,20 @@ class BodyFacts:
     def __init__(
         self,
         own: Sequence[ir.CheckedLiteral],
-        outer: Sequence[ir.CheckedLiteral] = (),
+        outer: BodyFacts | None = None,
         lists: Lists | None = None,
         negated: bool = False,
     ) -> None:
         self.own, self.outer, self.negated = own, outer, negated
-        self.around = (*outer, *own)
+        self.around: Sequence[ir.CheckedLiteral] = (*outer.around, *own) if outer else own
         self._lists = lists or {}
-        self._leaders: dict[ir.Operand, ir.Operand] = {}
+        self._leaders: dict[ir.Operand, ir.Operand] = {**outer._leaders} if outer else {}
+        self._computed: dict[Hashable, ir.Var] = {**outer._computed} if outer else {}
         self._join_equal()
+
+    def within(self, inner: ir.Nesting) -> BodyFacts:
+        """What the body of an aggregate or a negation in this one says."""
+        return BodyFacts(inner.body, self, self._lists, self.negated or isinstance(inner, ir.Without))
 
     def leader(self, operand: ir.Operand) -> ir.Operand:
         """The operand that stands for the class."""
@@ -125,23 +130,22 @@ class BodyFacts:
     def _join_equal(self) -> None:
         """Join the sides of equations, then the results of equal calls and aggregates."""
         computing = []
-        for literal in self.around:
+        for literal in self.own:
             if isinstance(literal, ir.Computing):
                 computing.append(literal)
             elif isinstance(literal, ir.Compare) and literal.equates_variables:
                 self._join(literal.left, literal.right)
-        computed: dict[Hashable, ir.Var] = {}
-        for literal in computing if len(computing) > 1 else ():
+        for literal in computing:
             match literal:
                 case ir.Call(name, inputs, (ir.Var() as output,)):
                     key: Hashable = name, tuple(map(self.leader, inputs))
-                    self._join(computed.setdefault(key, output), output)
+                    self._join(self._computed.setdefault(key, output), output)
                 case ir.Fold(function, terms, inner, target):
                     names: dict[ir.Var, ir.Operand] = {}
                     for at, var in enumerate(dict.fromkeys(variables(literal))):
                         names[var] = ir.Var("", f"own {at}") if self._uses[var] == 1 else self.leader(var)
                     key = function, renamed(terms, names), renamed(inner, names)
-                    self._join(computed.setdefault(key, target), target)
+                    self._join(self._computed.setdefault(key, target), target)
 
     @cached_property
     def _uses(self) -> Counter[ir.Var]:

@@ -109,8 +109,7 @@ class Review:
         yield body
         for literal in body.own:
             if isinstance(literal, ir.Nesting):
-                negated = body.negated or isinstance(literal, ir.Without)
-                yield from self._within(BodyFacts(literal.body, body.around, self.lists, negated))
+                yield from self._within(body.within(literal))
 
     @cached_property
     def literals(self) -> Sequence[tuple[ir.CheckedLiteral, BodyFacts]]:

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator
 
 from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
-from datalog_gate.analysis.strata import close
 from datalog_gate.schema.declaration import RelationRef
 
 _FOR_RELATIONS, _OVER_INPUTS = ProgramCache[CheckedProgram](), ProgramCache[CheckedProgram]()
@@ -40,13 +39,15 @@ def slice_over(program: CheckedProgram, inputs: frozenset[RelationRef]) -> Check
 
 
 def derivable(rules: Collection[CheckedRule], filled: Collection[RelationRef]) -> frozenset[RelationRef]:
-    """The relations that may have rows if only the `filled` inputs have any."""
-
-    def derived(rule: CheckedRule, some: frozenset[RelationRef]) -> Collection[RelationRef]:
-        may_hold = all(literal.relation in some for literal in rule.body if isinstance(literal, Match))
-        return (rule.relation,) if may_hold else ()
-
-    return close(filled, rules, derived)
+    """The relations that may have rows if only the `filled` inputs have any. It takes two passes over rules in order of
+    strata."""
+    some, before = set(filled), -1
+    while before < len(some):
+        before = len(some)
+        for rule in rules:
+            if all(literal.relation in some for literal in rule.body if isinstance(literal, Match)):
+                some.add(rule.relation)
+    return frozenset(some)
 
 
 def collect_dependencies(
