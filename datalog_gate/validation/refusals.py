@@ -153,6 +153,11 @@ class _RefusalSearch:
             return self.catalogue.type(near)
         return kind
 
+    def _name_type(self, resource: Resource) -> str:
+        """The type that was meant, else the one that is written."""
+        kind = self._type(resource.type)
+        return kind.name if kind else resource.type
+
     def _is_unread(self, resource: Resource) -> bool:
         """Whether Heat looks at no property of a resource."""
         kind = self._type(resource.type)
@@ -170,9 +175,8 @@ class _RefusalSearch:
             place = resource.locate_key(path if mistake.path else ()) if is_name else resource.locate(path)
             hidden = not is_name and resource.hides(path, True)
             shown = "a hidden value" if hidden else format_value(mistake.value)
-            message = (
-                mistake.message.partition(": it ")[0] if hidden else mistake.message
-            )  # the reason tells a part of it
+            # the reason tells a part of the value
+            message = mistake.message.partition(": it ")[0] if hidden else mistake.message
             message = message.replace("{}", shown)
             if newer := _find_newer(stack, mistake.value):
                 name, since = newer
@@ -185,8 +189,7 @@ class _RefusalSearch:
             if mistake.code == "bad-text" and any((was.code, was.span) == (mistake.code, place) for was in self.found):
                 continue  # it was said of the parameter
             if not is_name:
-                kind = self._type(resource.type)
-                message = f"`{format_path(mistake.path)}` of {kind.name if kind else resource.type} {message}"
+                message = f"`{format_path(mistake.path)}` of {self._name_type(resource)} {message}"
             advice = mistake.help or _suggest_function(stack, mistake.value)
             self._add(mistake.code, message, place, advice, self._is_found_now(stack, resource, mistake))
 
@@ -242,7 +245,7 @@ class _RefusalSearch:
                 self._add("missing-property", message, resource.locate(()), help_, stack.depth == 0)
 
     def _check_policies(self, resource: Resource, kind: ResourceType | None) -> None:
-        owner = kind.name if kind else resource.type
+        owner = self._name_type(resource)
         if resource.deletion_policy == "Snapshot" and not (kind and kind.snapshot):
             message = f"{owner} has no deletion policy Snapshot"
             self._add("not-allowed", message, resource.locate(("deletion_policy",)), "use Delete or Retain")
@@ -275,8 +278,7 @@ class _RefusalSearch:
             lack = self._find_lack(resource, keys) if resource and not (reader and self._is_unread(reader)) else None
             if lack is None:
                 continue
-            kind = self._type(lack.owner.type)
-            message = f"{kind.name if kind else lack.owner.type} has no attribute `{lack.attribute}`"
+            message = f"{self._name_type(lack.owner)} has no attribute `{lack.attribute}`"
             near = closest(lack.attribute.rpartition(".")[2], lack.names)
             others = f"it has {', '.join(sorted(lack.names))}" if lack.names else None
             place = stack.locate((*path, lack.step))
