@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.secrecy import find_url_secrets
 from datalog_gate.inventory.table_sources import ApiList, ApiService, ReadingError
 from datalog_gate.plugins.plugin_errors import printable_line
 
@@ -33,6 +34,12 @@ class PartialError(ReadingError):
     """A list of which only a part could be read."""
 
 
+def check_auth_url(url: str) -> None:
+    """Errors: InputError for a URL of Keystone with a password, since keystoneauth1 logs it."""
+    if find_url_secrets(url):
+        raise InputError.of("the URL of Keystone holds a password", suggestion="set OS_USERNAME and OS_PASSWORD")
+
+
 class CloudApi:
     """The APIs of the cloud in `clouds.yaml` or ``OS_*``. Threads may share it.
 
@@ -54,6 +61,7 @@ class CloudApi:
         self._adapters: dict[str, Any] = {}
         try:
             self._config = OpenStackConfig().get_one(cloud=name)
+            check_auth_url(str(self._config.config["auth"].get("auth_url", "")))
             self._config.config["api_timeout"] = self._config.config.get("api_timeout") or TIMEOUT
             self._session = self._config.get_session()
             self.project = str(self._session.get_project_id() or "")

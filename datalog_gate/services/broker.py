@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from datalog_gate.base.failures import log_failure
 from datalog_gate.plugins import plugin_errors
 from datalog_gate.plugins.breaker import Guard, NotAskedError
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
@@ -222,7 +223,7 @@ class _Calls:
         except Exception as error:
             self.doubtful = True
             if not isinstance(error, UnavailableError):
-                LOG.exception("the service %s is broken", self._name)
+                log_failure(LOG, "the service %s is broken", self._name)
             raise UnavailableError(plugin_errors.format_reason(error), self._name) from error
 
 

@@ -16,6 +16,8 @@ from queue import Full, Queue
 from threading import Lock, Thread
 from urllib.parse import urlsplit
 
+from datalog_gate.base.failures import log_failure
+
 LOG = logging.getLogger(__name__)
 TIMEOUT = 5.0
 """Seconds for the server to accept a connection, and then to answer."""
@@ -75,8 +77,8 @@ class Webhook:
             event = self._events.get()
             try:
                 problem = self.deliver(event)
-            except Exception:  # the thread continues with the next event
-                LOG.exception("the webhook was not told")
+            except Exception:  # noqa: BLE001 - the thread continues with the next event
+                log_failure(LOG, "the webhook was not told")
             else:
                 if problem:
                     LOG.error("the webhook was not notified: %s", problem)

@@ -21,6 +21,7 @@ from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import replace
 from datalog_gate.base.secrecy import HEAT_MASK, masked
+from datalog_gate.inventory.cloud_api import check_auth_url
 from datalog_gate.scan.heat_stack import json_object, read_heat_stack
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.services.contract import Outcome
@@ -63,6 +64,7 @@ class Heat:
         logging.getLogger("keystoneauth").addHandler(logging.NullHandler())  # errors are reported once, below
         self._errors = (exceptions.ClientException, OSError)
         options = argparse.ArgumentParser(add_help=False)
+        check_auth_url(os.environ.get("OS_AUTH_URL", ""))
         try:
             kind = "token" if os.environ.get("OS_TOKEN") else "password"
             loading.register_auth_argparse_arguments(options, [], kind)

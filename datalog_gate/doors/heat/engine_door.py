@@ -13,6 +13,7 @@ from typing import Any
 from oslo_config import cfg
 
 from datalog_gate.base.errors import EngineError
+from datalog_gate.base.failures import log_failure
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.engine_start import record_start
 from datalog_gate.decision_point.point import count_failure, shared_point
@@ -34,8 +35,8 @@ def announce(wrapped: str) -> None:
     record_start(build_settings(cfg.CONF, {}), version("openstack-heat"), wrapped)
     try:
         shared_point().metrics.start()
-    except Exception:  # must not stop the engine
-        LOG.exception("the policies can't be loaded, so nothing is built until they can")
+    except Exception:  # noqa: BLE001 - must not stop the engine
+        log_failure(LOG, "the policies can't be loaded, so nothing is built until they can")
 
 
 def find_refusal(stack: Any, template: Any, action: str, tags: list[str]) -> str | None:
@@ -48,8 +49,8 @@ def find_refusal(stack: Any, template: Any, action: str, tags: list[str]) -> str
             return None
         point = shared_point()
         answer = point.judge(operation) if action == "ROLLBACK" else judge(point, operation, stack)
-    except Exception as error:  # whatever fails here, nothing may be built without a judgement
-        LOG.exception("no decision on %s of %s", action, stack.name)
+    except Exception as error:  # noqa: BLE001 - whatever fails here, nothing may be built without a judgement
+        log_failure(LOG, "no decision on %s of %s", action, stack.name)
         count_failure("engine", action.lower())
         reason = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
         return storable(f"The policies could not be evaluated: {reason}")

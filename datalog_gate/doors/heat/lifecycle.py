@@ -11,6 +11,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from datalog_gate.base.failures import log_failure
 from datalog_gate.doors.heat.status_reason import storable
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class LifecyclePlugin:
         except VetoError as veto:
             _keep_stack(stack)
             raise veto from None
-        except Exception as error:  # any failure must stop an operation that builds, with a reason that Heat can store
-            LOG.exception("no decision on %s", action)
+        except Exception as error:  # noqa: BLE001 - any failure must stop an operation that builds, with a reason that Heat can store
+            log_failure(LOG, "no decision on %s", action)
             if action not in STOPPED:
                 return
             from datalog_gate.base.errors import EngineError
@@ -96,8 +97,8 @@ class LifecyclePlugin:
 
             failed = action == "ROLLBACK" or is_stack_failure or stack.status == "FAILED"
             shared_point().finish(answer, "failed" if failed else "complete")
-        except Exception:  # Heat would skip the post-operations of the plugins after this one
-            LOG.exception("the end of %s on stack %s was lost", action, stack.id)
+        except Exception:  # noqa: BLE001 - Heat would skip the post-operations of the plugins after this one
+            log_failure(LOG, "the end of %s on stack %s was lost", action, stack.id)
 
     def _judge(self, cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> None:
         """Judge the operation. Errors: VetoError, or any other exception."""

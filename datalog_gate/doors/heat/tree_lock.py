@@ -17,6 +17,7 @@ from heat.common.exception import ActionInProgress
 from heat.common.service_utils import engine_alive
 from heat.objects.stack_lock import StackLock
 
+from datalog_gate.base.failures import log_failure
 from datalog_gate.doors.heat.live_stack import LiveStack, comes_from_heat
 
 LOG = logging.getLogger(__name__)
@@ -40,8 +41,8 @@ def hold_tree(stack: Any, template: Any, action: str) -> Iterator[None]:
         release = _acquire(stack, template, action)
     except ActionInProgress:
         raise
-    except Exception:  # the operation is judged all the same
-        LOG.exception("%s of %s is judged without a lock on its tree", action, stack.name)
+    except Exception:  # noqa: BLE001 - the operation is judged all the same
+        log_failure(LOG, "%s of %s is judged without a lock on its tree", action, stack.name)
     try:
         yield
     finally:

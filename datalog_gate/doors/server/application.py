@@ -20,6 +20,7 @@ from oslo_middleware import HTTPProxyToWSGI, RequestId
 
 from datalog_gate.base.diagnostics import did_you_mean, printable, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, UsageError
+from datalog_gate.base.failures import format_failure
 from datalog_gate.base.records import replace
 from datalog_gate.doors.server.access import (
     WSGI,
@@ -304,7 +305,7 @@ def _to_api_error(error: Exception) -> ApiError:
             )
         case falcon.HTTPError():
             return ApiError(error.status_code, "request", error.title or "the request can't be read")
-    LOG.error("the server failed", exc_info=error)
+    LOG.error("the server failed\n%s", format_failure(error))
     return ApiError(500, "failure", f"the server failed ({type(error).__name__})")
 
 

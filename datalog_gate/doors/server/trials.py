@@ -20,6 +20,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from datalog_gate.base.errors import DiagnosticsError, EngineError, GateError
+from datalog_gate.base.failures import log_failure
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.doors.server.decisions import DECISION, DEFINITION, further_refusals, read_definition
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
@@ -146,8 +147,8 @@ def _judge_all(call: ApiCall, trial: dict[str, Any], request: ScanRequest) -> No
         run["state"] = "done"
     except (ApiError, DiagnosticsError, EngineError, GateError) as error:
         run |= {"state": "failed", "problem": str(error)}
-    except Exception as error:
-        LOG.exception("trial %s", trial["id"])
+    except Exception as error:  # noqa: BLE001 - whatever fails, the trial ends with it
+        log_failure(LOG, "trial %s", trial["id"])
         run |= {"state": "failed", "problem": f"the run failed ({type(error).__name__})"}
     _write(call, trial | {"run": run | {"policies": dict(policies), "at": time.time()}})
 

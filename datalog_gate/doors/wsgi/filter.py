@@ -13,6 +13,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.failures import log_failure
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.decision import SHORT
 from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operation, refuse, truncate_reason
@@ -142,8 +143,8 @@ class Filter:
                     operation = self._operation(request, environ)
                     self.point.abandon(operation.stack_id, operation.project, operation.stack_name)
                 request.after()
-            except Exception:  # Heat accepted the request, and the user gets its answer
-                LOG.exception("decision %s: the work after Heat's answer failed", answer.id if answer else "")
+            except Exception:  # noqa: BLE001 - Heat accepted the request, and the user gets its answer
+                log_failure(LOG, "decision %s: the work after Heat's answer failed", answer.id if answer else "")
         return _with_decision(response, answer) if answer else response
 
     def _record(self, request: GatedRequest, environ: Environ, answer: Answer) -> Response:
@@ -171,8 +172,8 @@ class Filter:
     def _finish(self, answer: Answer, ending: Ending, stack_id: str = "") -> None:
         try:
             self.point.finish(answer, ending, stack_id)
-        except Exception:  # Heat has answered, and the user gets its answer
-            LOG.exception("decision %s: the work after Heat's answer failed", answer.id)
+        except Exception:  # noqa: BLE001 - Heat has answered, and the user gets its answer
+            log_failure(LOG, "decision %s: the work after Heat's answer failed", answer.id)
 
 
 def _read_credentials(environ: Environ, allow_unverified: bool) -> Mapping[str, object] | None:
@@ -205,7 +206,7 @@ def _refusal(request: GatedRequest, answer: Answer) -> Answer | None:
 
 def _gate_failure(action: str, error: Exception) -> Answer:
     answer = refuse("undecided", f"The gate failed ({type(error).__name__}).")
-    LOG.exception("decision %s: the gate failed at %s", answer.id, action)
+    log_failure(LOG, "decision %s: the gate failed at %s", answer.id, action)
     return answer
 
 

@@ -16,6 +16,8 @@ from heat.common import exception
 from heat.engine import attributes, resource, support
 from heat.engine.properties import Schema
 
+from datalog_gate.base.failures import log_failure
+
 LOG = logging.getLogger(__name__)
 MAX_LENGTH = 2000
 """Maximum characters of a reason."""
@@ -100,8 +102,8 @@ class Policy(resource.Resource):  # type: ignore[misc]
         try:
             self.state_set(self.action, self.status, reason)
             self._add_event(self.action, self.status, reason)
-        except Exception:  # the grant waits all the same
-            LOG.exception("the reason why the grant %s waits could not be shown", self.name)
+        except Exception:  # noqa: BLE001 - the grant waits all the same
+            log_failure(LOG, "the reason why the grant %s waits could not be shown", self.name)
 
     def handle_adopt(self, resource_data: object = None) -> None:  # noqa: ARG002 - the user may have invented it
         self._call_grant_resource("reserve", adopts=True)
@@ -133,10 +135,10 @@ class Policy(resource.Resource):  # type: ignore[misc]
             from datalog_gate.doors.heat import grant_resource
 
             return getattr(grant_resource, function)(self, **named)
-        except Exception as error:  # any failure must stop the operation, with an exception that Heat understands
+        except Exception as error:  # noqa: BLE001 - any failure must stop the operation, with an exception that Heat understands
             reason = getattr(error, "shown", None)
             if reason is None:
-                LOG.exception("%s of the grant %s is broken", function, self.name)
+                log_failure(LOG, "%s of the grant %s is broken", function, self.name)
                 reason = f"the grant could not be judged ({type(error).__name__}), see the log of heat-engine"
             raise failing(reason) from None
 

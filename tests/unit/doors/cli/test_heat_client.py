@@ -146,6 +146,8 @@ NEXT = "Heat's answer does not match its API"
         ({"OS_AUTH_URL": ""}, "", (),
          f"{NOT_REACHED}Auth plugin requires parameters which were not given: auth_url{SET}"),
         ({"OS_AUTH_URL": "http://me:s3cret@127.0.0.1:1/v3"}, "", (),
+         "the URL of Keystone holds a password\n  help  set OS_USERNAME and OS_PASSWORD"),
+        ({"OS_AUTH_URL": "http://127.0.0.1:1/v3"}, "", (),
          f"{NOT_REACHED}Unable to establish connection to http://127.0.0.1:1/v3/auth/tokens: ...{SET}"),
         ({"OS_AUTH_URL": "nothing"}, "", (),
          f"{NOT_REACHED}Could not find requested endpoint in Service Catalog.{SET}"),
