@@ -7,16 +7,26 @@ own. It is slow, and reads no kinds: programs that are refused when they are loa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
-from typing import Literal
+from typing import Any, Literal
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import NO_VALUE, Row, Value
 from datalog_gate.language import ast
-from tests.oracle_values import BUILTINS, MISSING, OPERATORS, ORDERS, Missing, NoValueError, aggregate, ordered
+from tests.oracle_values import (
+    BUILTINS,
+    MISSING,
+    OPERATORS,
+    ORDERS,
+    Missing,
+    NoValueError,
+    aggregate,
+    interpolated,
+    ordered,
+)
 
 Known = dict[str, Value]
 Rows = dict[str, set[Row]]
@@ -154,7 +164,7 @@ def _flat(atom: ast.Atom, world: World) -> tuple[list[ast.Term], list[ast.Litera
     terms = world.terms(atom)
     equations: list[ast.Literal] = []
     for at, term in enumerate(terms):
-        if isinstance(term, ast.BinaryOperation | ast.Aggregate):
+        if isinstance(term, ast.BinaryOperation | ast.Aggregate | ast.Function | ast.Interpolation):
             terms[at] = ast.Variable(f"argument {at} at {atom.span}")
             equations.append(ast.Comparison("=", terms[at], term))
     return terms, equations
@@ -305,6 +315,7 @@ def _truth(
 def _arguments(atom: ast.Atom) -> tuple[tuple[ast.Term, ...], tuple[ast.Term, ...]]:
     """The inputs and the outputs of a builtin."""
     count, _ = BUILTINS[atom.name.removeprefix("builtin:")]
+    count = len(atom.arguments) - 1 if atom.name == "capture" else count
     return atom.arguments[:count], atom.arguments[count:]
 
 
@@ -321,6 +332,8 @@ def _call(atom: ast.Atom, known: Known, scope: frozenset[str], world: World, tro
     except NoValueError:
         trouble.append(atom.span)
         return None
+    if result is MISSING:
+        return False
     if isinstance(result, bool):
         return result
     truths: list[bool | None] = []
@@ -337,20 +350,32 @@ def _call(atom: ast.Atom, known: Known, scope: frozenset[str], world: World, tro
 
 def _value(term: ast.Term, known: Known, scope: frozenset[str], world: World, trouble: Trouble) -> Value | Missing:
     """The value of a term. What it lacks one for, but a variable, is added to `trouble`."""
+
+    def computed(function: Callable[..., Any], arguments: Iterable[ast.Term]) -> Value | Missing:
+        values = [_value(argument, known, scope, world, trouble) for argument in arguments]
+        if MISSING in values:
+            return MISSING
+        try:
+            result = function(*values)
+        except NoValueError:
+            trouble.append(term.span)
+            return MISSING
+        if result is MISSING:
+            trouble.append(False)
+            return MISSING
+        return result[0]
+
     match term:
         case ast.Constant(value):
             return value
         case ast.Variable(name):
             return known.get(name, MISSING)
         case ast.BinaryOperation(operator, left, right):
-            sides = [_value(side, known, scope, world, trouble) for side in (left, right)]
-            if MISSING in sides:
-                return MISSING
-            try:
-                return OPERATORS[operator](*sides)
-            except NoValueError:
-                trouble.append(term.span)
-                return MISSING
+            return computed(lambda *sides: (OPERATORS[operator](*sides),), (left, right))
+        case ast.Function(name, arguments):
+            return computed(BUILTINS[name.removeprefix("builtin:")][1], arguments)
+        case ast.Interpolation(parts):
+            return computed(interpolated, (ast.Constant(part) if isinstance(part, str) else part for part in parts))
         case ast.Aggregate(function, terms, body):
             names = _deep_names((term,)) & scope
             if not names <= known.keys():
@@ -382,6 +407,10 @@ def _children(node: ast.Literal | ast.Term) -> tuple[ast.Literal | ast.Term, ...
             return (node.left, node.right)
         case ast.Membership():
             return (node.term, *node.items)
+        case ast.Function():
+            return node.arguments
+        case ast.Interpolation():
+            return tuple(part for part in node.parts if isinstance(part, ast.Variable))
         case ast.Negation():
             return node.body
         case ast.Disjunction():
@@ -413,8 +442,8 @@ def _own_names(nodes: Iterable[ast.Literal | ast.Term]) -> frozenset[str]:
 
 def _needs(term: ast.Term, scope: frozenset[str]) -> frozenset[str]:
     """The variables without which a term has no value."""
-    if isinstance(term, ast.BinaryOperation):
-        return _needs(term.left, scope) | _needs(term.right, scope)
+    if isinstance(term, ast.BinaryOperation | ast.Function):
+        return frozenset[str]().union(*(_needs(part, scope) for part in _children(term)))
     return _deep_names((term,)) & scope if isinstance(term, ast.Aggregate) else _deep_names((term,))
 
 

@@ -218,7 +218,20 @@ def _order(comparator: str) -> Callable[[Value, Value], bool]:
     return lambda left, right: ORDERS[comparator](*ordered(left, right))
 
 
-BUILTINS: Mapping[str, tuple[int, Callable[..., bool | tuple[Value, ...]]]] = {
+def _captured(text: Value, pattern: Value, group: Value = 1) -> tuple[Value, ...] | Missing:
+    found = re.search(_text(pattern), _text(text))
+    return MISSING if found is None or found[group] is None else (found[group],)  # type: ignore[call-overload]
+
+
+def interpolated(*parts: Value) -> tuple[Value, ...]:
+    """The text of texts and numbers."""
+    if any(not isinstance(part, str | int | Decimal) for part in parts):
+        raise NoValueError
+    return ("".join(map(_written, parts)),)
+
+
+BUILTINS: Mapping[str, tuple[int, Callable[..., bool | tuple[Value, ...] | Missing]]] = {
+    "capture": (2, _captured),
     "starts_with": (2, lambda text, start: _text(text)[: len(_text(start))] == start),
     "ends_with": (2, lambda text, end: _text(text)[max(0, len(text) - len(_text(end))) :] == end),
     "contains": (2, lambda text, part: _text(part) in _text(text)),

@@ -92,8 +92,21 @@ class Writer:
         pool = [value for kind, values in VALUES.items() if kind & kinds & ~Kind.RESOURCE for value in values]
         return print_value(self.pick(pool)) if pool else '"a"'
 
-    def term(self, kinds: Kind, scope: Scope, depth: int = 1) -> str:
+    def function(self, kinds: Kind, scope: Scope, depth: int) -> str:
+        """A function of these kinds, or an f-text."""
+        names = [name for name, known in scope.kinds.items() if not known & ~(NUMBER | STRING)]
+        if kinds & STRING and names and self.rarely(3):
+            return f'f"{self.pick(("", "a", "-{{"))}{{{self.pick(names)}}}{self.pick(("", "{" + names[0] + "}b"))}"'
+        if kinds & STRING and self.rarely():
+            pattern = self.pick(('"(a)"', '"^(.)"', '"([a-z]+)-([0-9])", 2', '"(a)|(b)", 2'))
+            return f"capture({self.term(STRING, scope, depth)}, {pattern})"
+        name = self.pick(sorted(name for name, (_, given) in FUNCTIONS.items() if given & kinds))
+        return f"{name}({', '.join(self.term(taken, scope, depth) for taken in FUNCTIONS[name][0])})"
+
+    def term(self, kinds: Kind, scope: Scope, depth: int = 2) -> str:
         """A term that can be of these kinds and is not null, NUMBER or STRING or both."""
+        if depth and self.rarely(6):
+            return self.function(kinds, scope, depth - 1)
         names = [name for name, known in scope.kinds.items() if known & kinds and not known & ~kinds & ~NULL]
         if not names or self.rarely(6):
             return self.constant(kinds)

@@ -18,7 +18,7 @@ TESTS: Mapping[str, Callable[[str, str], bool]] = {
     "starts_with": str.startswith,
     "ends_with": str.endswith,
     "contains": str.__contains__,
-    "matches": lambda text, pattern: compile_search(pattern)(text),
+    "matches": lambda text, pattern: compile_search(pattern).find(text) is not None,
 }
 """Builtins that test a text against a part of it, or a pattern."""
 OF_NETWORKS = (

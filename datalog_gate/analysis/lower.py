@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.patterns import find_problem
@@ -21,7 +21,7 @@ from datalog_gate.language import ast
 from datalog_gate.language.walk import nodes, shared
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.relations import FIXED
-from datalog_gate.schema.signatures import PATTERN, Builtin
+from datalog_gate.schema.signatures import INTERPOLATE, PATTERN, Builtin
 
 MOST_ALTERNATIVES = 1000
 MOST_CONDITIONS = 1000  # of one conjunction, since ordering them takes quadratic time
@@ -185,29 +185,56 @@ class Lowering:
         self._report("unknown-column", message, named.span, suggestion)
 
     def _call(self, atom: ast.Atom, builtin: Builtin, scope: Scope) -> Conjunction:
-        takes, gives = len(builtin.inputs), len(builtin.outputs)
-        if atom.named or len(atom.arguments) != takes + gives:
-            columns = ", ".join(column.name for column in (*builtin.inputs, *builtin.outputs))
-            message = f"{builtin.name} takes {takes + gives} arguments"
-            self._report("arity", message, atom.span, f"write {builtin.name}({columns})")
-            return ()
-        inputs, extra = self._operands(atom.arguments[:takes], scope)
-        outputs, more = self._terms(atom.arguments[takes:], scope)
-        self._check_patterns(atom, builtin)
-        if builtin.timed:  # the time is a fact: no builtin reads a clock
-            moment = self._temporary(atom.span)
-            self.relations.setdefault(NOW, FIXED[NOW])
-            extra += (ir.Match(NOW, (moment,), atom.span),)
-            inputs += (moment,)
-        given = [outputs[at : at + 1] for at in range(max(1, gives))]
-        calls = zip(builtin.calls(), given, strict=True)
-        return (*extra, *more, *(ir.Call(name, inputs, output, atom.span) for name, output in calls))
+        takes = len(atom.arguments) - len(builtin.outputs)
+        if not builtin.accepts(takes) or atom.named:
+            return self._refuse_arguments(builtin, atom, (*builtin.inputs, *builtin.outputs))
+        outputs, extra = self._terms(atom.arguments[takes:], scope)
+        return (*self._calls(atom, builtin, atom.arguments[:takes], outputs, scope), *extra)
 
-    def _check_patterns(self, atom: ast.Atom, builtin: Builtin) -> None:
-        for column, term in zip(builtin.inputs, atom.arguments, strict=False):
-            value = term.value if isinstance(term, ast.Constant) else None
-            if column.name == PATTERN and (problem := find_problem(value)):
-                self._report("bad-pattern", problem[0], term.span, problem[1])
+    def _function(self, term: ast.Function, target: ir.Var, scope: Scope) -> Conjunction:
+        builtin = self.names.function(term, self._module)
+        if builtin is None:
+            return ()
+        if not builtin.accepts(len(term.arguments)):
+            return self._refuse_arguments(builtin, term, builtin.inputs)
+        return self._calls(term, builtin, term.arguments, (target,), scope)
+
+    def _refuse_arguments(
+        self, builtin: Builtin, term: ast.Atom | ast.Function, columns: Sequence[Column]
+    ) -> Conjunction:
+        names = ", ".join(column.name for column in columns)
+        message = f"{builtin.name} takes {format_count(len(columns), 'argument')}"
+        self._report("arity", message, term.span, f"write {builtin.name}({names})")
+        return ()
+
+    def _calls(
+        self,
+        term: ast.Atom | ast.Function,
+        builtin: Builtin,
+        arguments: tuple[ast.Term, ...],
+        outputs: tuple[ir.Pattern, ...],
+        scope: Scope,
+    ) -> Conjunction:
+        """The calls of a builtin, with the literals that compute its inputs."""
+        inputs, extra = self._operands(arguments, scope)
+        missing = len(builtin.inputs) - len(inputs)
+        inputs += tuple(map(ir.Const, builtin.defaults[len(builtin.defaults) - missing :]))
+        self._check_pattern(builtin, arguments, inputs)
+        if builtin.timed:  # the time is a fact: no builtin reads a clock
+            moment = self._temporary(term.span)
+            self.relations.setdefault(NOW, FIXED[NOW])
+            extra += (ir.Match(NOW, (moment,), term.span),)
+            inputs += (moment,)
+        given = iter(outputs)
+        calls = ((name, tuple(islice(given, len(call.outputs)))) for name, call in builtin.calls().items())
+        return (*extra, *(ir.Call(name, inputs, output, term.span) for name, output in calls))
+
+    def _check_pattern(self, builtin: Builtin, arguments: tuple[ast.Term, ...], inputs: tuple[ir.Operand, ...]) -> None:
+        columns = zip(builtin.inputs, inputs, strict=True)
+        known = {column.name: term.value for column, term in columns if isinstance(term, ir.Const)}
+        for column, argument in zip(builtin.inputs, arguments, strict=False):
+            if column.name == PATTERN and (problem := find_problem(known.get(PATTERN), known.get("group"))):
+                self._report("bad-pattern", problem[0], argument.span, problem[1])
 
     def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
         (subject,), extra = self._operands((literal.term,), scope)
@@ -251,7 +278,27 @@ class Lowering:
                     target = self._temporary(term.span)
                     extra.append(self._fold(term, scope, target))
                     patterns.append(target)
+                case ast.Function():
+                    target = self._temporary(term.span)
+                    extra += self._function(term, target, scope)
+                    patterns.append(target)
+                case ast.Interpolation():
+                    text, more = self._interpolation(term, scope)
+                    extra += more
+                    patterns.append(text)
         return tuple(patterns), tuple(extra)
+
+    def _interpolation(self, term: ast.Interpolation, scope: Scope) -> tuple[ir.Operand, Conjunction]:
+        """``f"a{x}b"``: the text of "a" and x, and then of that and "b"."""
+        parts = [ir.Const(part) if isinstance(part, str) else self._variable(part, scope) for part in term.parts]
+        if not parts or isinstance(parts[0], ir.Var):
+            parts.insert(0, ir.Const(""))
+        text, calls = parts[0], list[ir.CheckedLiteral]()
+        for part in parts[1:]:
+            target = self._temporary(term.span)
+            calls.append(ir.Call(INTERPOLATE, (text, part), (target,), term.span))
+            text = target
+        return text, tuple(calls)
 
     def _operands(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[ir.Operand, ...], Conjunction]:
         """Lower terms that need a value: `_` is refused."""

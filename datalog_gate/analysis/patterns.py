@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, NamedTuple
 
-from datalog_gate.base.diagnostics import suggest_code
+from datalog_gate.base.diagnostics import format_count, suggest_code
 
 LONGEST = 1000
 """The maximum number of characters of a pattern."""
@@ -16,10 +17,25 @@ STEPS = 10**8
 """The maximum number of steps of a search, about a second: characters times the size of the compiled pattern."""
 
 
+class Search(NamedTuple):
+    """A compiled pattern: a function that finds its first occurrence in a text, if any, and the number of its groups.
+    Errors of the function: ValueError for a text that is too long."""
+
+    find: Callable[[str], Any]
+    groups: int
+
+    def capture(self, text: str, group: object) -> str | None:
+        """What the group matches; None if it matches nothing. Errors: ValueError if there is no such group."""
+        if not isinstance(group, int) or not 1 <= group <= self.groups:
+            raise ValueError(f"the pattern has {format_count(self.groups, 'group')}")
+        found = self.find(text)
+        part = found.group(group) if found else None
+        return None if part is None else part.decode()
+
+
 @lru_cache(maxsize=64)
-def compile_search(pattern: str, ignore_case: bool = False) -> Callable[[str], bool]:
-    """Return a function that tells whether the pattern occurs in a text. Errors: ValueError for a pattern that RE2 does
-    not accept, and from the returned function for a text that is too long; ImportError without the wheel."""
+def compile_search(pattern: str, ignore_case: bool = False) -> Search:
+    """Compile a pattern. Errors: ValueError for one that RE2 does not accept; ImportError without the wheel."""
     import re2
 
     options = re2.Options()
@@ -36,22 +52,24 @@ def compile_search(pattern: str, ignore_case: bool = False) -> Callable[[str], b
         raise ValueError(f"the pattern is not valid in RE2: {text}") from None
     size: int = compiled.programsize
 
-    def occurs(text: str) -> bool:
+    def find(text: str) -> Any:
         if len(text) * size > STEPS:
             raise ValueError("the text is too long for this pattern")
         try:
-            return compiled.search(text.encode()) is not None  # slower on a str, whose positions it computes
+            return compiled.search(text.encode())  # slower on a str, whose positions it computes
         except UnicodeEncodeError:
             raise ValueError("the text is not Unicode") from None
 
-    return occurs
+    return Search(find, compiled.groups)
 
 
-def find_problem(pattern: object) -> tuple[str, str] | None:
-    """Why rules with this pattern can't be loaded, and what to do; None if they can. A pattern that is not a text is
-    not known yet."""
+def find_problem(pattern: object, group: object = 0) -> tuple[str, str] | None:
+    """Why rules with this pattern, of which they read a group, can't be loaded, and what to do; None if they can. A
+    pattern that is not a text is not known yet."""
     try:
-        compile_search(pattern if isinstance(pattern, str) else "")
+        search = compile_search(pattern if isinstance(pattern, str) else "")
+        if isinstance(pattern, str) and isinstance(group, int) and group > search.groups:
+            return f"the pattern has {format_count(search.groups, 'group')}", "put what you want in parentheses"
     except ImportError:
         return "regular expressions need RE2, which is not installed", "pip install google-re2"
     except ValueError as error:

@@ -23,7 +23,17 @@ from datalog_gate.base.diagnostics import (
 )
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
-from datalog_gate.language.ast import AggregateFunction, Atom, Declaration, Export, Import, Module, Rule, Variable
+from datalog_gate.language.ast import (
+    AggregateFunction,
+    Atom,
+    Declaration,
+    Export,
+    Function,
+    Import,
+    Module,
+    Rule,
+    Variable,
+)
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import ALL, OLD, Column, Relation, all_version, old_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin
@@ -93,6 +103,23 @@ class Names:
         if meaning := self._meaning(atom, module):
             self._read.add(meaning.name)
         return meaning
+
+    def function(self, term: Function, module: str) -> Builtin | None:
+        """Find the builtin whose value a term is; None, with a diagnostic, if there is none."""
+        prefix, _, bare = term.name.rpartition(":")
+        builtin = BUILTINS.get(bare) if prefix in ("", "builtin") else None
+        is_own = not prefix and bare in self.scopes[module].relations
+        if builtin and not is_own and len(builtin.outputs) == 1:
+            return builtin
+        functions = [name for name, known in BUILTINS.items() if len(known.outputs) == 1 and name[0].isalpha()]
+        near = closest(bare, functions)
+        advice: str = "write it as a condition, and use a variable of it here"
+        if builtin and is_own and len(builtin.outputs) == 1:
+            advice = f"write builtin:{bare} for the builtin"
+        elif near and not builtin and not is_own and not prefix:
+            advice = suggest_name(near)
+        self._report("unknown-builtin", f"{term.name} is not a function", term.name_span, advice)
+        return None
 
     def unread(self, modules: Iterable[Module], read: Collection[str] = ()) -> Iterator[Diagnostic]:
         """Report relations that nothing reads; `read` are those read elsewhere. A name similar to another one, or to an

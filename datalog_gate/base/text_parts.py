@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from functools import lru_cache
 
-from datalog_gate.base.expression import Entries, Expression, Frozen, Masked
+from datalog_gate.base.expression import Entries, Expression, Frozen, Masked, phrase
 from datalog_gate.base.secrecy import pieces
-from datalog_gate.base.values import Unknown, Value
+from datalog_gate.base.values import Unknown, Value, show
 
 Parts = list[str | Expression]
 """The parts of a text in order: what is known, and expressions for the rest."""
+_EACH = phrase("one of several values")
 
 
 def differ(value: Value, other: Value) -> bool:
@@ -18,8 +20,13 @@ def differ(value: Value, other: Value) -> bool:
     left, right = _parts_of(value), _parts_of(other)
     if left is None or right is None or not (left and right):
         return False
+    several = any(isinstance(text, Unknown) and text.several for text in (value, other))
+    if several:
+        left = [part if isinstance(part, str) else _EACH for part in left]
     if _clash(left, right) or _clash(_reversed(left), _reversed(right)):
         return True
+    if several:
+        return False
     (short, fewer), (long, more) = sorted((_measure(left), _measure(right)), key=lambda measured: measured[0])
     return short < long and fewer <= more
 
@@ -40,6 +47,8 @@ def _parts_of(value: Value) -> Parts | None:
 def _split(source: Expression) -> Parts:
     """The parts of a text that a function makes."""
     match source.function, source.arguments:
+        case "&" | "concat", (first, second):  # an f-text, and a builtin
+            return _flat([show(part) if isinstance(part, int | Decimal) else part for part in (first, second)])
         case "list_join" | "Fn::Join", (str(separator), *lists) if all(
             isinstance(items, tuple) and not isinstance(items, Entries | Masked) for items in lists
         ):

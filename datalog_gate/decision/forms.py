@@ -102,6 +102,6 @@ def _differs_in_case(builtin: str, text: str, part: str) -> bool:
         if TESTS[builtin](text, part):
             return False
         if builtin == "matches":
-            return compile_search(part, ignore_case=True)(text)
+            return compile_search(part, ignore_case=True).find(text) is not None
         return TESTS[builtin](text.casefold(), part.casefold())
     return False

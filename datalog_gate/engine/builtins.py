@@ -21,7 +21,7 @@ from datalog_gate.base.expression import Expression, phrase
 from datalog_gate.base.unknown import freeze
 from datalog_gate.base.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
 from datalog_gate.engine.intervals import Number, Tuples, bound_aggregate, bound_result, decide_comparison, kinds_of
-from datalog_gate.schema.signatures import CALLS, KIND_TESTS
+from datalog_gate.schema.signatures import CALLS, INTERPOLATE, KIND_TESTS
 
 if TYPE_CHECKING:
     import ipaddress
@@ -37,7 +37,21 @@ SMALL = 10**18
 CHARACTERS = 1_000_000
 PER_CALL, LETTERS = 30, 8
 """The steps of a call, and the number of characters in its inputs that take one more."""
-OF_TEXTS = frozenset(["matches", "contains", "lower", "upper", "split", "replace", "trim", "concat"])
+OF_TEXTS = frozenset(
+    [
+        "matches",
+        "contains",
+        "lower",
+        "upper",
+        "split",
+        "replace",
+        "trim",
+        "concat",
+        INTERPOLATE,
+        "capture",
+        "capture.found",
+    ]
+)
 """The builtins that read all of a text, which may be long."""
 _UNKNOWN = frozenset((Unknown, Tuples))
 _INPUT_TYPES = {name: [types_of(column.kinds) for column in call.inputs] for name, call in CALLS.items()}
@@ -322,7 +336,14 @@ def _find_string_fault(pattern: str, longest: Number, quotes: Value, ignore_case
 
 def _matches(pattern: str, text: str, ignore_case: bool = False) -> bool:
     try:
-        return compile_search(pattern, ignore_case)(text)
+        return compile_search(pattern, ignore_case).find(text) is not None
+    except ImportError:
+        raise EvaluationError("regular expressions need RE2, which is not installed") from None
+
+
+def _capture(text: str, pattern: str, group: Number) -> str | None:
+    try:
+        return compile_search(pattern).capture(text, group)
     except ImportError:
         raise EvaluationError("regular expressions need RE2, which is not installed") from None
 
@@ -476,6 +497,9 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "contains": lambda text, part: part in text,
     "lower": str.lower,
     "upper": str.upper,
+    INTERPOLATE: lambda left, right: _check_length(show(left) + show(right)),
+    "capture": _capture,
+    "capture.found": lambda text, pattern, group: _capture(text, pattern, group) is not None,
     "split": _split,
     "replace": _replace,
     "trim": str.strip,

@@ -62,7 +62,23 @@ class Aggregate(SyntaxNode):
     distinct: bool = False
 
 
-Term = Variable | Wildcard | Constant | BinaryOperation | Aggregate
+@dataclass(frozen=True, slots=True)
+class Function(SyntaxNode):
+    """``name(arguments)`` as a value: the only output of a builtin."""
+
+    name: str
+    arguments: tuple[Term, ...]
+    name_span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Interpolation(SyntaxNode):
+    """``f"int_{role}_network"``: a text made of texts and the values of variables."""
+
+    parts: tuple[str | Variable, ...]
+
+
+Term = Variable | Wildcard | Constant | BinaryOperation | Aggregate | Function | Interpolation
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ MAX_DIGITS: Final = 1000
 """The maximum number of digits of a number, below Python's limit for conversions."""
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # as in str.splitlines, which is used to count and show lines
+_QUOTED = rf"""(?:"(?>(?:[^"\\{_BREAKS}]|\\[^{_BREAKS}])*)"|'(?>(?:[^'\\{_BREAKS}]|\\[^{_BREAKS}])*)')"""
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?>(?:[.:][A-Za-z0-9_]+)*)"
 # The most common tokens come first, each with the space after it. Repeated groups are atomic, (?>(?:...)*), and not
 # possessive, (?:...)*+: before Python 3.11.5 these keep what a last, failing repetition has read
@@ -31,15 +32,16 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?>(?:[.:][A-Za-z0-9_]+)*)"
 _TOKEN = re.compile(
     rf"""
     (?:
-      (?P<name> {_NAME}(?![+-]\() )
+      (?P<name> (?!f["']){_NAME}(?![+-]\() )
     | (?P<sign> [][(){{}},.;+*%@-] | :- | != | <= | >= | \?\? | == | := | =< | => | <> | &&? | \|\|? | [:=<>!]
         | /(?![/*]) )
-    | (?P<string> "(?>(?:[^"\\{_BREAKS}]|\\[^{_BREAKS}])*)" | '(?>(?:[^'\\{_BREAKS}]|\\[^{_BREAKS}])*)' )
+    | (?P<string> {_QUOTED} )
+    | (?P<format> f{_QUOTED} )
     | (?P<comment> (?://|\#)[^{_BREAKS}]*+ | /\*(?s:.*?)\*/ )
     | (?P<number> [0-9]++(?>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]{{1,6}})?)(?!\.[eE]?[0-9]|[A-Za-z0-9_]) )
     | (?P<update> {_NAME}[+-] )
     | (?P<bad_comment> /\*(?s:.*) )
-    | (?P<bad_string> ["'][^{_BREAKS}]*+ )
+    | (?P<bad_string> f?["'][^{_BREAKS}]*+ )
     | (?P<bad_number> [0-9]++(?>(?:\.?[A-Za-z0-9_]++)*) )
     | \A\ufeff | [\ {_BREAKS}\t]
     | (?P<bad_character> (?s:.) )
@@ -49,6 +51,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
+_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _ESCAPED = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KINDS = {word: word for word in RESERVED} | {"NOT": "not", "!": "not", ";": "."}
@@ -64,8 +67,8 @@ _INSTEAD: dict[str, str] = {
 
 class Token(NamedTuple):
     """A stretch of the text. Its kind is ``name``, ``update`` (Congress's ``p+`` before a parenthesis), ``string``,
-    ``number``, ``end``, one that begins with ``bad``, or the reserved word or sign itself. `NOT` and `!` are ``not``
-    too, and `;` is ``.``."""
+    ``number``, ``format`` (an f-text), ``end``, one that begins with ``bad``, or the reserved word or sign itself.
+    `NOT` and `!` are ``not`` too, and `;` is ``.``."""
 
     kind: str
     text: str
@@ -134,6 +137,32 @@ class Source:
 
         return _ESCAPE.sub(resolve, text) if "\\" in text else text
 
+    def pieces(self, token: Token) -> list[str | Token]:
+        """The texts of an f-text, with the names of variables between them. ``{{`` and ``}}`` are braces."""
+        pieces: list[str | Token] = []
+        text, at = "", 2
+        for braces in _BRACES.finditer(token.text, 2):
+            text += self._string_at(token, at, braces.start())
+            at = braces.end()
+            if braces[0] in ("{{", "}}"):
+                text += braces[0][0]
+                continue
+            name = braces[1] or ""
+            if not (name.isascii() and name.isidentifier()) or name in RESERVED or name == "_":
+                advice = "compute it before, `x = ...`, and write {x}" if braces[1] else "write {{ and }} for braces"
+                part = Token("", "", token.start + braces.start(), token.start + at)
+                raise self.refused(part, f"{_shown(braces[0])} in an f-text is not the name of a variable", advice)
+            pieces += [text, Token("name", name, token.start + braces.start(1), token.start + braces.end(1))]
+            text = ""
+        pieces.append(text + self._string_at(token, at, len(token.text) - 1))
+        return [piece for piece in pieces if piece]
+
+    def _string_at(self, token: Token, start: int, end: int) -> str:
+        """The text of a part of an f-text."""
+        return self.string(
+            Token("string", f'"{token.text[start:end]}"', token.start + start - 1, token.start + end + 1)
+        )
+
     def unexpected(self, token: Token, message: str, suggestion: str | None = None) -> Refused:
         """The refusal of a token that the grammar does not expect here. `message` says what it expects; ``{found}`` in
         it is the token. An invalid token is refused as such."""
@@ -141,7 +170,7 @@ class Source:
         advice = _INSTEAD.get(text, suggestion)
         match token.kind:
             case "bad_string":
-                both = f"write {text[0]} at both ends of the string"
+                both = f"write {text.removeprefix('f')[0]} at both ends of the string"
                 return self.refused(token, "the string does not end on its line", both, "bad-string")
             case "bad_number":
                 quotes = Advice(f'write it in quotes, `"{text}"`', f'"{text}"') if len(text) < 40 else None

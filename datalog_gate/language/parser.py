@@ -39,13 +39,15 @@ _AFTER_OPERAND = _AFTER_TERM | {"{", "not", "==", "=<", "=>", "<>", ":="}
 _AFTER_AGGREGATED = frozenset({*_OPERATORS, ",", ":"})
 """Tokens that may follow a variable named `distinct` in an aggregate; the keyword is followed by a term."""
 _STATEMENT_BEGINNINGS = frozenset({"name", "update", "@"})
-_BEGINNINGS = frozenset({"name", "string", "number", "(", "not", "true", "false", "null", "@"})
+_BEGINNINGS = frozenset({"name", "string", "format", "number", "(", "not", "true", "false", "null", "@"})
 """Tokens that may begin a condition, an argument or a statement, except a minus sign."""
 _WORDS_OF_CONGRESS = frozenset({*VALUES, *_WORDS, "or", "in"})
 """Reserved words that are variables in rules for Congress."""
 _QUERIES = {",": "write `:-` before a query of several conditions", "{": "give it a variable, `:- n = count{ ... }`"}
 
 _T = TypeVar("_T")
+_First = tuple[int, ast.Term]
+"""The first operand of a term that was read already, with the place where it starts."""
 
 
 def parse(
@@ -215,13 +217,10 @@ class Parser:
                 return (ast.Truth(self.advance().kind == "true", span=self.since(token.start)),)
             case "name" if follower not in _AFTER_OPERAND:
                 atom = self.atom("a condition")
-                if self.token.kind in _COMPARATORS and atom.arguments and token.text.isidentifier():
-                    advice = f"give it a variable as its last argument, {token.text}(..., y), and compare y"
-                    if token.text in ("count", "sum", "avg", "list"):
-                        advice = f"write y = {token.text}{{ x : ... }}, and compare y"
-                    raise self.unexpected(f"`{token.text}(...)` is a condition and has no value", advice)
-                return (atom,)
-        return (self.condition(),)
+                if self.token.kind not in _AFTER_TERM:
+                    return (atom,)
+                return (self.condition(token.start, self.as_function(atom)),)
+        return (self.condition(token.start),)
 
     def negation(self) -> ast.Negation:
         start = self.advance().start
@@ -246,9 +245,9 @@ class Parser:
         self.leave(")", "`,`, `or` or `)`")
         return branches[0] if len(branches) == 1 else (ast.Disjunction(tuple(branches), span=self.since(start)),)
 
-    def condition(self) -> ast.Comparison | ast.Membership:
-        start = self.token.start
-        left = self.term("a condition")
+    def condition(self, start: int, function: ast.Function | None = None) -> ast.Comparison | ast.Membership:
+        """A comparison or membership; `function` is the first operand if it was read already."""
+        left = self.term("a condition", (start, function) if function else None)
         if comparator := _COMPARATORS.get(self.token.kind):
             self.advance()
             return ast.Comparison(comparator, left, self.term(), span=self.since(start))
@@ -304,19 +303,19 @@ class Parser:
 
     # terms
 
-    def term(self, expected: str = "a value") -> ast.Term:
+    def term(self, expected: str = "a value", first: _First | None = None) -> ast.Term:
         """Parse a term. The limit of operators includes those in its parentheses and aggregates."""
         if not self.terms:
             self.operators = 0
         self.terms += 1
-        term = self.operand(expected) if self.peek().kind in (",", ")") else self.operation(1, expected)
+        simple = not first and self.peek().kind in (",", ")")
+        term = self.operand(expected) if simple else self.operation(1, expected, first)
         self.terms -= 1
         return term
 
-    def operation(self, rank: int, expected: str = "a value") -> ast.Term:
+    def operation(self, rank: int, expected: str = "a value", first: _First | None = None) -> ast.Term:
         """Operators of at least this rank (precedence climbing)."""
-        start = self.token.start
-        left = self.operand(expected)
+        start, left = first or (self.token.start, self.operand(expected))
         while (operator := _OPERATORS.get(self.token.kind)) and RANKS[operator] >= rank:
             self.operator()
             left = ast.BinaryOperation(operator, left, self.operation(RANKS[operator] + 1), span=self.since(start))
@@ -349,6 +348,8 @@ class Parser:
                 value = self.source.number(token)
             case "string":
                 value = self.source.string(token)
+            case "format":
+                return self.interpolation()
             case "null" | "true" | "false":
                 value = _WORDS[token.kind]
             case "-":
@@ -383,12 +384,8 @@ class Parser:
         token, follower = self.token, self.peek().kind
         if follower == "{":
             return self.aggregate()
-        if follower == "(" and token.text in _FUNCTIONS:
-            raise self.unexpected("{found} takes braces", f"write {token.text}{{ x : ... }}")
         if follower == "(":
-            raise self.unexpected(
-                "{found} is a relation, not a value", "write it as a condition, and use its result here"
-            )
+            return self.function()
         if follower == ":" == self.tokens[self.index + 2].kind:
             raise self.unexpected("{found} is not a string", f'write the text in quotes, `"{token.text[:80]}::..."`')
         if token.text in VALUES:
@@ -401,6 +398,34 @@ class Parser:
         self.advance()
         span = self.since(token.start)
         return ast.Wildcard(span=span) if token.text == "_" else ast.Variable(token.text, span=span)
+
+    def function(self) -> ast.Function:
+        name = self.token
+        if name.text in _FUNCTIONS:
+            raise self.unexpected("{found} takes braces", f"write {name.text}{{ x : ... }}")
+        self.advance()
+        name_span = self.since(name.start)
+        self.enter()
+        arguments = () if self.token.kind == ")" else self.items(self.term)
+        self.leave(")", "`,` or `)`")
+        return ast.Function(name.text, arguments, name_span, span=self.since(name.start))
+
+    def as_function(self, atom: ast.Atom) -> ast.Function:
+        """An atom that turned out to be an operand."""
+        if atom.name in _FUNCTIONS:
+            advice = f"write y = {atom.name}{{ x : ... }}, and compare y"
+            raise self.unexpected(f"`{atom.name}(...)` is a condition and has no value", advice)
+        if atom.named:
+            raise Refused(Diagnostic("syntax", "a function takes its arguments in order", atom.named[0].span))
+        return ast.Function(atom.name, atom.arguments, atom.name_span, span=atom.span)
+
+    def interpolation(self) -> ast.Interpolation:
+        token = self.advance()
+        parts = [
+            ast.Variable(part.text, span=self.source.span(part.start, part.end)) if isinstance(part, Token) else part
+            for part in self.source.pieces(token)
+        ]
+        return ast.Interpolation(tuple(parts), span=self.since(token.start))
 
     def aggregate(self) -> ast.Aggregate:
         function = _FUNCTIONS.get(self.token.text)

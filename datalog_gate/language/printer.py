@@ -148,8 +148,18 @@ def _term(term: ast.Term) -> Doc:
                 first = print_term(term.terms[0])
                 terms = "distinct " + (f"({first}){terms.removeprefix(first)}" if first.startswith("-") else terms)
             return (LayoutGroup(f"{term.function}{{ {terms} : ", _literals(term.body), " }"),)
+        case ast.Function():
+            arguments = _separate(LayoutItem(_term(argument), argument.span) for argument in term.arguments)
+            return (LayoutGroup(f"{term.name}(", arguments, ")"),)
+        case ast.Interpolation():
+            parts = (f"{{{part.name}}}" if isinstance(part, ast.Variable) else _braced(part) for part in term.parts)
+            return (f'f"{"".join(parts)}"',)
         case _:
             assert_never(term)
+
+
+def _braced(text: str) -> str:
+    return print_value(text)[1:-1].replace("{", "{{").replace("}", "}}")
 
 
 def _operand(term: ast.Term, rank: int) -> Doc:

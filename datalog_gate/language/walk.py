@@ -30,6 +30,10 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.left, node.right)
         case ast.Membership():
             return (node.term, *node.items)
+        case ast.Function():
+            return node.arguments
+        case ast.Interpolation():
+            return tuple(part for part in node.parts if isinstance(part, ast.Variable))
         case ast.Negation():
             return node.body
         case ast.Aggregate():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datalog_gate.base.records import dataclass, replace
-from datalog_gate.base.values import Kind
+from datalog_gate.base.values import Kind, Value
 from datalog_gate.schema.declaration import Column
 
 
@@ -13,7 +13,8 @@ class Builtin:
 
     `total` ones never fail because of a kind and accept null (``??``); all others need inputs that are not null and
     have the kinds of their columns. `fixed` ones (of Congress) can't be redefined. `timed` ones also take the time,
-    which a rule does not write: the analysis adds it as the last input.
+    which a rule does not write: the analysis adds it as the last input. `defaults` are the values of the last inputs
+    where a rule leaves them out. `partial` ones have no result for some inputs: the literal is false then.
     """
 
     name: str
@@ -23,22 +24,32 @@ class Builtin:
     total: bool = False
     fixed: bool = False
     timed: bool = False
+    partial: bool = False
+    defaults: tuple[Value, ...] = ()
+
+    def accepts(self, inputs: int) -> bool:
+        """Whether a rule may give that many inputs."""
+        return len(self.inputs) - len(self.defaults) <= inputs <= len(self.inputs)
 
     def calls(self) -> dict[str, Builtin]:
-        """The calls that an engine computes: ``name.output`` for each of several outputs."""
-        if len(self.outputs) < 2 and not self.timed:
+        """The calls that an engine computes: ``name.output`` for each of several outputs, and the test ``name.found``
+        before the output of a partial one."""
+        if len(self.outputs) < 2 and not (self.timed or self.partial):
             return {self.name: self}
         inputs = (*self.inputs, *(Column("time", Kind.STRING),) * self.timed)
-        parts = {self.name: self.outputs}
+        parts: dict[str, tuple[Column, ...]] = {f"{self.name}.found": ()} if self.partial else {}
+        parts[self.name] = self.outputs
         if len(self.outputs) > 1:
             parts = {f"{self.name}.{output.name}": (output,) for output in self.outputs}
         return {name: replace(self, name=name, inputs=inputs, outputs=outputs) for name, outputs in parts.items()}
 
 
-def _signature(name: str, inputs: str, outputs: str, meaning: str, **flags: bool) -> Builtin:
+def _signature(
+    name: str, inputs: str, outputs: str, meaning: str, defaults: tuple[Value, ...] = (), **flags: bool
+) -> Builtin:
     """A builtin whose columns are written as ``name:kinds``, or ``name:kinds:low..high`` for numbers in that range,
     separated by blanks. `_KINDS` has the meaning of the letters."""
-    return Builtin(name, _columns(inputs), _columns(outputs), meaning, **flags)
+    return Builtin(name, _columns(inputs), _columns(outputs), meaning, defaults=defaults, **flags)
 
 
 def _tests(prefix: str, meaning: str) -> tuple[Builtin, ...]:
@@ -57,6 +68,8 @@ _KINDS = {
     "f": Kind.NUMBER | Kind.BOOLEAN,
     "a": Kind.ANY,
 }
+INTERPOLATE = "&"
+"""The operator that makes an f-text, ``f"{left}{right}"``."""
 PATTERN = "pattern"
 """The input name for regular expressions."""
 
@@ -80,6 +93,7 @@ _ALL = (
     _signature("/", "left:n right:n", "quotient:n", "The quotient, rounded half-even to 28 digits."),
     _signature("%", "left:n right:n", "rest:n", "What flooring division leaves; it has the sign of the right."),
     _signature("??", "value:a default:a", "result:a", "The value, or the default where it is null.", total=True),
+    _signature(INTERPOLATE, "left:o right:o", "text:s", "The text of both, one after the other."),
     # kinds
     *(
         _signature(f"is_{name}", "value:a", "", f"The value is a {name}; not null.", total=True)
@@ -100,6 +114,14 @@ _ALL = (
     ),
     _signature("trim", "text:s", "result:s", "The text without blanks at its ends."),
     _signature("matches", "text:s pattern:s", "", "The pattern, in RE2's syntax, occurs in the text."),
+    _signature(
+        "capture",
+        "text:s pattern:s group:n:1..",
+        "part:s",
+        "What the group of the pattern matches, from 1; none if the pattern does not occur.",
+        defaults=(1,),
+        partial=True,
+    ),
     # networks
     _signature("cidr_contains", "network:s inner:s", "", "All addresses of the inner network or address are in it."),
     _signature("cidr_overlaps", "one:s other:s", "", "The networks share an address."),

@@ -73,7 +73,7 @@ from datalog_gate.engine.sql.tables import (
     table_name,
 )
 from datalog_gate.schema.declaration import RelationRef
-from datalog_gate.schema.signatures import CALLS, KIND_TESTS
+from datalog_gate.schema.signatures import CALLS, INTERPOLATE, KIND_TESTS
 
 NEW = "new"
 """The role of the table with the rows of the last round of a recursion."""
@@ -558,7 +558,9 @@ class _Block:
         return SqlExpression(column_of(RESULT, alias), result, may_be_null)
 
 
-_DIRECT = frozenset((*ORDER_TESTS, "equal", "??", "+", "-", "starts_with", "ends_with", "contains", "len", "concat"))
+_DIRECT = frozenset(
+    (*ORDER_TESTS, "equal", "??", "+", "-", "starts_with", "ends_with", "contains", "len", "concat", INTERPOLATE)
+)
 """The builtins that databases compute."""
 
 

@@ -11,6 +11,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.engine.builtins import CHARACTERS
 from datalog_gate.engine.sql.tables import LIMIT, Representation, encode_alone, identifier
+from datalog_gate.schema import signatures
 
 TAGGED, TEXT, NUMBER, BOOLEAN = (
     Representation.TAGGED,
@@ -184,6 +185,10 @@ def compute(dialect: str, name: str, inputs: Sequence[SqlExpression], failing: l
             number = in_range(cast_to(operator(this=left, expression=right), NUMBER))
             failing.append(is_null(number))
             return SqlExpression(number, NUMBER)
+        case signatures.INTERPOLATE:
+            joined = exp.DPipe(this=as_text(inputs[0], failing), expression=as_text(inputs[1], failing))
+            failing.append(exp.GT(this=exp.Length(this=joined.copy()), expression=number_literal(CHARACTERS)))
+            return SqlExpression(joined, TEXT)
     texts = [needed(value, TEXT, failing) for value in inputs]
     first, last = texts[0], texts[-1]
     match name:
@@ -202,6 +207,21 @@ def compute(dialect: str, name: str, inputs: Sequence[SqlExpression], failing: l
             failing.append(exp.GT(this=exp.Length(this=joined.copy()), expression=number_literal(CHARACTERS)))
             return SqlExpression(joined, TEXT)
     raise AssertionError(name)
+
+
+def as_text(value: SqlExpression, failing: list[exp.Expr]) -> exp.Expr:
+    """The text of a text or a number. Other values, including null, fail."""
+    if value.representation is TEXT and not value.null:
+        return paren(value.expression.copy())
+    tagged = converted(value, TAGGED).expression
+    failing.append(
+        exp.Not(
+            this=coalesce(
+                exp.In(this=letter_of(tagged), expressions=[text_literal("N"), text_literal("S")]), exp.false()
+            )
+        )
+    )
+    return exp.Substring(this=tagged.copy(), start=number_literal(2))
 
 
 def compared(term: ir.Operand) -> SqlExpression | None:

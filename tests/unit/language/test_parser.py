@@ -64,6 +64,16 @@ BODIES: list[tuple[str, ast.Body]] = [
     )),
     ("p(max{ x : p(x) } + 1)", (ast.Atom("p", (op("+", ast.Aggregate("max", (X,), (PX,)), c(1)),)),)),
     ("old:p(x)", (ast.Atom("old:p", (X,)),)),
+    ("q(f(x, builtin:g()))", (ast.Atom("q", (ast.Function("f", (X, ast.Function("builtin:g", ()))),)),)),
+    ("f(x) - 1 > 2, f(x) in [y]", (
+        ast.Comparison(">", op("-", ast.Function("f", (X,)), c(1)), c(2)),
+        ast.Membership(ast.Function("f", (X,)), (Y,)),
+    )),
+    ("""x = f"a{y}{z}\\n{{b}}", y = f'{x}', z = f\"\"""", (
+        ast.Comparison("=", X, ast.Interpolation(("a", Y, Z, "\n{b}"))),
+        ast.Comparison("=", Y, ast.Interpolation((X,))),
+        ast.Comparison("=", Z, ast.Interpolation(())),
+    )),
 ]  # fmt: skip
 
 
@@ -170,7 +180,13 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ("p(x) :- x = 1 «=» 2.", "missing `,` or `.` before `=`", None),
     ("p(x) :- x «not» in [1].", "found `not`, expected a comparison", "write `not (x in [...])`"),
     ("p(x) :- not x «=» 1.", "`not` takes a relation or a body in parentheses, found `=`", "write `not (...)`"),
-    ("p(x) :- q(«f»(x)).", "`f` is a relation, not a value", "write it as a condition, and use its result here"),
+    ("p(x) :- f(«n=x») > 1.", "a function takes its arguments in order", None),
+    ("p(x) :- q(f(x«.»", "found `.`, expected `,` or `)`", "write `)` before `.`"),
+    ('p(x) :- x = f"{y}«{x + 1}»".', "`{x + 1}` in an f-text is not the name of a variable",
+     "compute it before, `x = ...`, and write {x}"),
+    ('p(x) :- x = f"{{«{»".', "`{` in an f-text is not the name of a variable", "write {{ and }} for braces"),
+    ('p(x) :- x = f"a«\\q»{x}".', "bad-string: unknown escape `\\q`", "write `\\\\` for a backslash"),
+    ('p(x) :- x = «f"{x}.»', "bad-string: the string does not end on its line", 'write " at both ends of the string'),
     ("p(x) :- q(a=1, «x»).", "positional arguments must come before named ones", None),
     ("p(x) :- q(«0»=x).", "found `0`, expected a column", None),
     ("p(x) :- q(«m1.small»).", "`m1.small` is not a variable", 'write a string in quotes, `"m1.small"`'),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -97,11 +97,24 @@ values = (
 constants = st.builds(ast.Constant, values)
 leaves = st.builds(ast.Variable, identifiers | st.just("distinct")) | st.builds(ast.Wildcard) | constants
 operators = st.sampled_from(["+", "-", "*", "/", "%", "??"])
-terms = st.recursive(leaves, lambda inner: st.builds(ast.BinaryOperation, operators, inner, inner), max_leaves=6)
 
 
 def several(items: st.SearchStrategy[T], low: int = 0, high: int = 3) -> st.SearchStrategy[tuple[T, ...]]:
     return st.lists(items, min_size=low, max_size=high).map(tuple)
+
+
+def operations(inner: st.SearchStrategy[ast.Term]) -> st.SearchStrategy[ast.Term]:
+    return st.builds(ast.BinaryOperation, operators, inner, inner) | st.builds(ast.Function, called, several(inner))
+
+
+pairs = st.tuples(st.text(max_size=4), st.builds(ast.Variable, identifiers.filter("_".__ne__)))
+interpolated = st.builds(
+    lambda inner, last: ast.Interpolation(tuple(part for pair in (*inner, (last,)) for part in pair if part)),
+    several(pairs),
+    st.text(max_size=4),
+)
+called = names.filter(lambda name: name not in get_args(ast.AggregateFunction) and name != "_")
+terms = st.recursive(leaves | interpolated, operations, max_leaves=6)
 
 
 def atoms(relations: st.SearchStrategy[str]) -> st.SearchStrategy[ast.Atom]:
