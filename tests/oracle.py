@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import product
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import NO_VALUE, Row, Value
@@ -332,7 +332,7 @@ def _call(atom: ast.Atom, known: Known, scope: frozenset[str], world: World, tro
     except NoValueError:
         trouble.append(atom.span)
         return None
-    if result is MISSING:
+    if isinstance(result, Missing):
         return False
     if isinstance(result, bool):
         return result
@@ -351,7 +351,9 @@ def _call(atom: ast.Atom, known: Known, scope: frozenset[str], world: World, tro
 def _value(term: ast.Term, known: Known, scope: frozenset[str], world: World, trouble: Trouble) -> Value | Missing:
     """The value of a term. What it lacks one for, but a variable, is added to `trouble`."""
 
-    def computed(function: Callable[..., Any], arguments: Iterable[ast.Term]) -> Value | Missing:
+    def computed(
+        function: Callable[..., bool | tuple[Value, ...] | Missing], arguments: Iterable[ast.Term]
+    ) -> Value | Missing:
         values = [_value(argument, known, scope, world, trouble) for argument in arguments]
         if MISSING in values:
             return MISSING
@@ -360,9 +362,10 @@ def _value(term: ast.Term, known: Known, scope: frozenset[str], world: World, tr
         except NoValueError:
             trouble.append(term.span)
             return MISSING
-        if result is MISSING:
+        if isinstance(result, Missing):
             trouble.append(False)
-            return MISSING
+            return result
+        assert isinstance(result, tuple)
         return result[0]
 
     match term:
@@ -442,8 +445,11 @@ def _own_names(nodes: Iterable[ast.Literal | ast.Term]) -> frozenset[str]:
 
 def _needs(term: ast.Term, scope: frozenset[str]) -> frozenset[str]:
     """The variables without which a term has no value."""
-    if isinstance(term, ast.BinaryOperation | ast.Function):
-        return frozenset[str]().union(*(_needs(part, scope) for part in _children(term)))
+    match term:
+        case ast.BinaryOperation(_, left, right):
+            return _needs(left, scope) | _needs(right, scope)
+        case ast.Function(_, arguments):
+            return frozenset[str]().union(*(_needs(argument, scope) for argument in arguments))
     return _deep_names((term,)) & scope if isinstance(term, ast.Aggregate) else _deep_names((term,))
 
 

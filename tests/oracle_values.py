@@ -220,7 +220,7 @@ def _order(comparator: str) -> Callable[[Value, Value], bool]:
 
 def _captured(text: Value, pattern: Value, group: Value = 1) -> tuple[Value, ...] | Missing:
     found = re.search(_text(pattern), _text(text))
-    return MISSING if found is None or found[group] is None else (found[group],)  # type: ignore[call-overload]
+    return MISSING if found is None or found[group] is None else (found[group],)  # type: ignore[index]
 
 
 def interpolated(*parts: Value) -> tuple[Value, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
-from datalog_gate.analysis.policy import BUILDING, CHOICES, LEVELS, LISTS, PLACEHOLDER, TEXTS, Policy, Unlock
+from datalog_gate.analysis.policy import BUILDING, CHOICES, LEVELS, LISTS, PLACEHOLDERS, TEXTS, Policy, Unlock
 from datalog_gate.analysis.resolve import ANNOTATIONS, Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.values import Kind
@@ -67,8 +67,9 @@ class Policies:
         texts, lists = self._attributes(annotation)
         columns = tuple(term.name if isinstance(term, Variable) else "" for term in rule.head.arguments)
         identity = texts.get("id") or relation.name
-        for name in PLACEHOLDER.findall(texts.get("message", "")):
-            self._column("message-column", "the message", name, columns, annotation.span)
+        for attribute, placeholder in PLACEHOLDERS.items():
+            for name in placeholder.findall(texts.get(attribute, "")):
+                self._column("message-column", f"the {attribute}", name, columns, annotation.span)
         for name in lists.get("key", ()):
             self._column("annotation-attribute", "key", name, columns, annotation.span)
         if "worse" in texts:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Literal as OneOf
 from typing import get_args
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass
+from datalog_gate.base.values import Row, Value
 
 Level = OneOf["deny", "warn", "record"]
 Action = OneOf["create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot", "rollback"]
@@ -19,11 +20,12 @@ BUILDING = frozenset({"create", "update", "adopt", "restore"})
 """The actions that add or change resources. A policy judges these by default."""
 CHANGING: tuple[Action, ...] = ("update", "restore")
 """The actions that change an existing stack."""
-PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+PLACEHOLDERS = {"message": re.compile(r"\{([^{}]*)\}"), "hint": re.compile(r"\{([A-Za-z_]\w*)\}")}
+"""The names in the attributes that interpolate. A hint may also hold YAML, ``{get_param: size}``."""
 TEXTS = {
     "id": "The id of the policy, `net.open_ssh`.",
     "message": "What is wrong, with `{column}` for columns of the head.",
-    "hint": "What to change.",
+    "hint": "What to change, with `{column}` too.",
     "doc": "Why there is the policy.",
     "url": "A page about it.",
     "owner": "Who answers for it.",
@@ -68,6 +70,11 @@ class Policy:
     """All attributes, by whether they are texts or lists."""
     span: Span
     """The head of the annotated rule."""
+
+    def format(self, attribute: OneOf["message", "hint"], row: Row, word: Callable[[Value], str]) -> str:
+        """The message or hint for a row; `word` writes a value."""
+        text = self.message if attribute == "message" else self.hint
+        return PLACEHOLDERS[attribute].sub(lambda name: word(row[self.columns.index(name[1])]), text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from datalog_gate.analysis.policy import PLACEHOLDER, Policy
+from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram, Const, Fold, Match, ProgramCache, Var, Without
 from datalog_gate.analysis.strata import reads
 from datalog_gate.analysis.taint import Taint, taint
@@ -167,7 +167,7 @@ class FindingReader:
         shown = self.secrets.row(policy.relation, row)
         project = self.request.caller.project if self.request.caller else None
         waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self.request.now)
-        hints = [policy.hint] if policy.hint else []
+        hints = [policy.format("hint", shown, self._word)] if policy.hint else []
         refused = tuple(self._find_refused(policy, subject)) if self.refused else ()
         hints += [f"the grant {grant.grant.name} does not count: {grant.reason}" for grant in refused]
         if waiver and lapse:
@@ -182,7 +182,7 @@ class FindingReader:
             policy=policy.id,
             level=policy.level,
             mode=self._mode(policy),
-            message=self._message(policy, shown),
+            message=policy.format("message", shown, self._word),
             hint="; ".join(hints),
             relation=policy.relation,
             row=shown,
@@ -280,14 +280,10 @@ class FindingReader:
         own = self.request.modes.get(policy.id, "enforce")
         return min(self.request.mode, "warn" if early else "enforce", own, key=MODES.index)
 
-    def _message(self, policy: Policy, row: Row) -> str:
-        def word(column: str) -> str:
-            value = row[policy.columns.index(column)]
-            if isinstance(value, ResourceId):
-                return value.path if value.name in self._shared_names or value.name.isdecimal() else value.name
-            return "?" if isinstance(value, Unknown) and value != SECRET and value.bounds == OPEN else show(value)
-
-        return PLACEHOLDER.sub(lambda match: word(match[1]), policy.message)
+    def _word(self, value: Value) -> str:
+        if isinstance(value, ResourceId):
+            return value.path if value.name in self._shared_names or value.name.isdecimal() else value.name
+        return "?" if isinstance(value, Unknown) and value != SECRET and value.bounds == OPEN else show(value)
 
     @cached_property
     def _shared_names(self) -> Collection[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from datalog_gate.analysis.check import Checked
-from datalog_gate.analysis.policy import LISTS, PLACEHOLDER, TEXTS
+from datalog_gate.analysis.policy import LISTS, PLACEHOLDERS, TEXTS
 from datalog_gate.analysis.resolve import IDENTIFIER
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import dataclass, replace
@@ -176,7 +176,7 @@ def _rename_variable(use: NameUse, name: str) -> Iterator[TextEdit]:
         attribute = next(
             (tokens.tokens[back - 1].text for back in range(at, level.owner, -1) if tokens.tokens[back].kind == "="), ""
         )
-        text = PLACEHOLDER.sub(lambda match: f"{{{name}}}" if match[1] == old else match[0], token.text)
+        text = PLACEHOLDERS["message"].sub(lambda match: f"{{{name}}}" if match[1] == old else match[0], token.text)
         if attribute in COLUMN_ATTRIBUTES:
             text = re.sub(rf"\b{re.escape(old)}\b", name, token.text)
         if text != token.text:

@@ -28,6 +28,7 @@ from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.schema import cloud
 from datalog_gate.schema.declaration import RelationRef, certain_version, given_version, parse_reference, whole_version
 from datalog_gate.schema.relations import FIXED
+from datalog_gate.schema.signatures import INTERPOLATE
 
 BYTES = 1700
 """The maximum size of the steps of one finding, as text or JSON: 2 kB with the rest of the finding."""
@@ -326,6 +327,8 @@ class _RuleMessages:
     def __init__(self, messages: _Messages, rule: ir.CheckedRule, binding: Binding) -> None:
         self._messages, self._binding = messages, binding
         self._secret = messages.secrets.values(rule, binding)
+        self._functions: dict[ir.Var, str] = {}
+        """The functions whose results have no name."""
 
     def total(self, total: Total) -> str:
         """Format an aggregate with its first contributors."""
@@ -344,45 +347,66 @@ class _RuleMessages:
         match literal.body:
             case (ir.Match(relation, (argument,)),) if self._messages.program.relations[relation].generated == "in":
                 return f"{self.operand(argument)} not in [{self._messages.members(relation)}]"
-        words = ", ".join(map(self.literal, literal.body))
+        words = ", ".join(self._literals(literal.body))
         return f"no {words}" if any(isinstance(inner, ir.Match) for inner in literal.body) else f"not ({words})"
+
+    def _literals(self, body: Sequence[ir.CheckedLiteral]) -> list[str]:
+        """Format literals; a function stands where its result is used, if that has no name."""
+        shown: list[str] = []
+        for literal in body:
+            match literal:
+                case ir.Call(_, _, (ir.Var("") as result,)) if result not in self._binding:
+                    self._functions[result] = self._call(literal)
+                case _:
+                    shown.append(self.literal(literal))
+        return shown
 
     def literal(self, literal: ir.CheckedLiteral) -> str:
         match literal:
             case ir.Match(relation, arguments):
                 return self._pattern(relation, arguments)
             case ir.Without(body):
-                return f"not ({', '.join(map(self.literal, body))})"
+                return f"not ({', '.join(self._literals(body))})"
             case ir.Fold(function, terms, body, target):
-                inner = f"{', '.join(map(self.operand, terms))} : {', '.join(map(self.literal, body))}"
+                literals = ", ".join(self._literals(body))
+                inner = f"{', '.join(map(self.operand, terms))} : {literals}"
                 return f"{self.operand(target)} = {function}{{ {inner} }}"
             case ir.Compare(comparator, left, right):
                 return f" {comparator} ".join(self._mask_operands(literal, (left, right)))
-            case ir.Call(name, inputs, outputs):
-                words = self._mask_operands(literal, inputs)
-                given = "".join(f" = {word}" for word in self._mask_operands(literal, outputs) if word != "_")
-                if not name[0].isalpha():
-                    return f"{words[0]} {name} {words[1]}{given}"
-                return f"{name}({', '.join(words)}){given}"
+            case ir.Call():
+                given = "".join(f" = {word}" for word in self._mask_operands(literal, literal.outputs) if word != "_")
+                return f"{self._call(literal)}{given}"
+
+    def _call(self, call: ir.Call) -> str:
+        words = self._mask_operands(call, call.inputs)
+        if call.builtin == INTERPOLATE:
+            return "".join(words[call.inputs[0] == ir.Const("") :])
+        if not call.builtin[0].isalpha():
+            return f"{words[0]} {call.builtin} {words[1]}"
+        return f"{call.builtin.partition('.')[0]}({', '.join(words)})"
 
     def operand(self, term: ir.Pattern) -> str:
         match term:
             case ir.Var():
                 if term in self._secret and term in self._binding:
                     return MASK
-                return _word(self._binding[term]) if term in self._binding else term.name or "_"
+                shown = self._functions.get(term, term.name or "_")
+                return _word(self._binding[term]) if term in self._binding else shown
             case ir.Const(value):
                 return _word(value)
         return "_"
 
     def check(self, literal: ir.Compare | ir.Call) -> str:
-        """Format a check; empty for one that only renames a value, or for an unused default."""
+        """Format a check; empty for one that only renames a value, for an unused default, and for what the value of a
+        function or f-text says."""
         match literal:
             case ir.Compare("=", ir.Var(name) as left, right) if literal.left not in self._secret:
                 generated = left.generated or (isinstance(right, ir.Var) and right.generated)
                 if self._binding[left] == (self._binding[right] if isinstance(right, ir.Var) else right.value):
                     return "" if generated else f"{name} = {self.operand(left)}"
             case ir.Call("??", (ir.Var() as left, _)) if self._binding[left] is not None:
+                return ""
+            case ir.Call(name) if name == INTERPOLATE or name.endswith(".found"):
                 return ""
         return self.literal(literal)
 

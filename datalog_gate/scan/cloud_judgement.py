@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
-from datalog_gate.analysis.policy import PLACEHOLDER, Policy
+from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import derivable, slice_for
 from datalog_gate.analysis.strata import reads
@@ -17,7 +17,7 @@ from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.base.values import OPEN, ResourceId, Row, Unknown, in_order, show
+from datalog_gate.base.values import OPEN, ResourceId, Row, Unknown, Value, in_order, show
 from datalog_gate.decision.cloud_state import AGES
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.waivers import waiver_of
@@ -190,8 +190,7 @@ def cloud_finding(
     waived = bool(waiver) and not lapse and state == "holds"
     enforced = policy.level == "deny" and not (policy.enforce_from and request.now.date() < policy.enforce_from)
 
-    def word(column: str) -> str:
-        value = row[policy.columns.index(column)]
+    def word(value: Value) -> str:
         if isinstance(value, ResourceId):
             return _name(value, stacks)
         return "?" if isinstance(value, Unknown) and not value.hidden and value.bounds == OPEN else show(value)
@@ -204,8 +203,8 @@ def cloud_finding(
         level=policy.level,
         state="waived" if waived else state,
         denies=enforced and not waived and (state == "holds" or policy.on_unknown == "deny"),
-        message=storable(PLACEHOLDER.sub(lambda match: word(match[1]), policy.message)),
-        hint=storable(str(waiver) if waived else policy.hint),
+        message=storable(policy.format("message", row, word)),
+        hint=storable(str(waiver) if waived else policy.format("hint", row, word)),
         resource=storable(_name(subject, stacks)) if subject else "",
         place="",
     )
