@@ -268,9 +268,10 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
         raise RulesError(lints, rules.sources)
 
 
-def format_rules(*paths: str | Path) -> dict[str, str]:
-    """Format rules: the new text of each rule file that changes. Libraries of Congress are left out.
-    Errors: RulesError with all syntax errors."""
+def format_rules(*paths: str | Path, modern: bool = False) -> dict[str, str]:
+    """Format rules: the new text of each rule file that changes, with `modern` with functions as terms. Libraries of
+    Congress are left out. Errors: RulesError with all syntax errors."""
+    from datalog_gate.analysis.modern_form import modernize
     from datalog_gate.language.formatter import format_text
 
     changed: dict[str, str] = {}
@@ -280,7 +281,7 @@ def format_rules(*paths: str | Path) -> dict[str, str]:
         if file.entries is not None:
             continue
         try:
-            text = format_text(file.text, file.file)
+            text = format_text(file.text, file.file, modernize if modern else None)
         except RulesError as error:
             diagnostics += error.diagnostics
             sources |= error.sources

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, given, reject, seed, settings
 
 from datalog_gate.analysis.check import check
+from datalog_gate.analysis.modern_form import modernize
 from datalog_gate.analysis.program import CheckedProgram, find_input
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError, RulesError
@@ -89,10 +90,11 @@ def compared(text: str, rows: GivenRows, apart: Apart) -> Compared | None:
     except oracle.TooMuchError:
         return Compared("", ("left out: too much for the oracle",))
     facts = filled(program, rows)
-    for engine in (native.evaluate, native.evaluate_once):
-        actual = answer(engine(program, facts, ENDING), module)
+    modern = check([modernize(module)]).program
+    for form, engine in ((program, native.evaluate), (program, native.evaluate_once), (modern, native.evaluate)):
+        actual = answer(engine(form, facts, ENDING), module)
         if actual != expected:
-            return Compared(f"native: {actual}\noracle: {expected}")
+            return Compared(f"native{' of the modern form' * (form is modern)}: {actual}\noracle: {expected}")
     derived, errors = expected
     verdicts = [f"with {shape}" for shape, sign in SHAPES.items() if sign in text.removeprefix(DECLARED)]
     verdicts += ["with recursion"] * any(stratum.recursive for stratum in program.strata)

@@ -6,22 +6,25 @@ A comment at the end of a line stays after the item before it. Any other comment
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import NOWHERE, Span
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.records import dataclass
+from datalog_gate.language.ast import Module
 from datalog_gate.language.lexer import Source, Token
 from datalog_gate.language.parser import parse
 from datalog_gate.language.printer import LayoutItem, groups, lines, statement_items
 
 
-def format_text(text: str, file: str = "<text>") -> str:
-    """The formatted text. Formatting it again changes nothing. Errors: RulesError with all syntax errors."""
+def format_text(text: str, file: str = "<text>", rewrite: Callable[[Module], Module] | None = None) -> str:
+    """The formatted text of the module, or of what `rewrite` makes of it. Formatting it again changes nothing. Errors:
+    RulesError with all syntax errors."""
     module, diagnostics = parse(text, file, "")
     if diagnostics:
         raise RulesError(diagnostics, {file: text})
+    module = rewrite(module) if rewrite else module
     source = Source(text, file)
     statements = [statement_items(statement) for statement in module.statements]
     items = [item for statement in statements for item in statement]

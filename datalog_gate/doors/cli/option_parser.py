@@ -248,6 +248,7 @@ def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     fmt = _add_command(commands, "fmt", "rule_files")
     fmt.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: ./rules)")
     fmt.add_argument("--check", action="store_true", help="only print files that would change; exit 1 if any")
+    fmt.add_argument("--modern", action="store_true", help="also write functions as terms where they are used once")
     fmt.add_argument("--from-congress", action="store_true", help="convert files of Congress to rules, and print them")
 
     rules = _add_command(commands, "rules", "rule_files")

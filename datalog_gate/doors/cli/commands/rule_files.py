@@ -46,7 +46,7 @@ def fmt(options: argparse.Namespace) -> int:
     if options.from_congress:
         print("\n".join(api.convert_congress(*paths).values()), end="")
         return OK
-    changed = api.format_rules(*paths)
+    changed = api.format_rules(*paths, modern=options.modern)
     for file, text in changed.items():
         if not options.check:
             replace_file(Path(file), text)
