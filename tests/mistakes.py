@@ -201,7 +201,7 @@ _WRITTEN: Mapping[str, Sequence[Mistake | Mapping[str, str] | str]] = {
         'heat:stack(id=x), gate:now(t), contains(t, "Sunday")',
         'os:nova:server(_id=x, name=n), n != null, lower(n, l), starts_with(l, "Web")',
         'os:neutron:security_group.rules(_id=x, remote_ip_prefix=c), c != null, ip_in_network("10.0.0.0/8", c)',
-        'heat:resource(id=x, name=n), lower(n) = "web"',
+        'heat:resource(id=x, name=n), matches(n, "^web") = true',
         'os:nova:server(_id=x, name=n), n != null, split(n, ".", 2, part), part = "org"',
         'os:nova:server(_id=x, name=n), n != null, split(n, "-", -1, part), part = "1"',
         'os:nova:server(_id=x, name=n), n != null, split(n, "", 0, part), part = "1"',

@@ -22,7 +22,7 @@ from datalog_gate.engine import native
 from datalog_gate.engine.least_model import Model
 from datalog_gate.language.parser import parse
 from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version
-from datalog_gate.schema.signatures import BUILTINS, Builtin
+from datalog_gate.schema.signatures import BUILTINS, INTERPOLATE, Builtin
 from tests.expressions import worded
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -148,6 +148,14 @@ TABLES = (
             "lower(x, y), y = 1": "refused refused refused",
             "len(x, n), n < 3": "unknown false true",
             'x in ["db", "dns"]': "unknown false true",
+            'lower(x) = "db"': "unknown false true",
+            "len(lower(x)) < 3": "unknown false true",
+            'f"a-{x}" = "a-db"': "unknown false true",
+            'f"a-{x}" = "b-db"': "false false false",
+            'f"{x}-{x}" != f"{x}.{x}"': "true true true",
+            'capture(x, "^(w)") = "w"': "unknown true false",
+            'not (capture(x, "^(w)") = "w")': "unknown false true",
+            'n = len(f"a{x}"), n > 3': "unknown true false",
         },
     ),
     Table(
@@ -193,13 +201,15 @@ TABLES = (
 )
 EXAMPLES = (
     "1 + 0.5 = 1.5", "1 - 3 = -2", "0.5 * 4 = 2", "7 / 2 = 3.5", "-7 % 3 = 2", "null ?? 7 = 7",
+    'x = 1.50, f"a{x}" = "a1.5"',
     'is_string("1")', "is_number(1)", "is_boolean(true)", "not is_resource(\"web\")",
-    'starts_with("web-1", "web-")', 'ends_with("web-1", "-1")', 'contains("web-1", "b-")', 'lower("Web", "web")',
-    'upper("Web", "WEB")', 'split("a:b:c", ":", 1, "b")', 'replace("a-b", "-", "+", "a+b")', 'trim(" a b ", "a b")',
-    'matches("web-01", "^web-[0-9]+$")', 'cidr_contains("10.0.0.0/8", "10.1.2.3")',
-    'cidr_overlaps("10.1.0.0/16", "10.0.0.0/8")', 'cidr_host_count("10.0.0.0/24", 256)', "abs(-2.5, 2.5)",
-    "min2(2, 10, 2)", 'max2("2", "10", "2")', "round(2.5, 2)", 'parse_size("2 GiB", 2147483648)',
-    'days_until("2027-03-31", 30)', "lt(1, 2)", "lteq(2, 2)", "equal(1, 1.0)", "gt(2, 1)", "gteq(2, 2)",
+    'starts_with("web-1", "web-")', 'ends_with("web-1", "-1")', 'contains("web-1", "b-")', 'lower("Web") = "web"',
+    'upper("Web") = "WEB"', 'split("a:b:c", ":", 1) = "b"', 'replace("a-b", "-", "+") = "a+b"',
+    'trim(" a b ") = "a b"', 'matches("web-01", "^web-[0-9]+$")', 'capture("web-01", "-([0-9]+)$") = "01"',
+    'cidr_contains("10.0.0.0/8", "10.1.2.3")',
+    'cidr_overlaps("10.1.0.0/16", "10.0.0.0/8")', 'cidr_host_count("10.0.0.0/24") = 256', "abs(-2.5) = 2.5",
+    "min2(2, 10) = 2", 'max2("2", "10") = "2"', "round(2.5) = 2", 'parse_size("2 GiB") = 2147483648',
+    'days_until("2027-03-31") = 30', "lt(1, 2)", "lteq(2, 2)", "equal(1, 1.0)", "gt(2, 1)", "gteq(2, 2)",
     "max(2, 10, 10)", "plus(1, 2, 3)", "minus(1, 2, -1)", "mul(2, 3, 6)", "div(-7, 2, -4)",
     'concat("web", "-1", "web-1")', 'len("web", 3)', 'int("-2.5", -2)', 'float("2.50", 2.5)',
     'now("2027-03-01 12:00:00")', 'unpack_date("2027-03-01", 2027, 3, 1)',
@@ -305,10 +315,14 @@ def _header(value: Value) -> str:
 
 
 def _signature(builtin: Builtin) -> str:
-    names = [column.name for column in (*builtin.inputs, *builtin.outputs)]
-    return (
-        f"{builtin.name}({', '.join(names)})" if builtin.name[0].isalpha() else f"{names[0]} {builtin.name} {names[1]}"
-    )
+    names, given = [[column.name for column in columns] for columns in (builtin.inputs, builtin.outputs)]
+    if builtin.name == INTERPOLATE:
+        return f'f"{{{names[0]}}}{{{names[1]}}}"'
+    if not builtin.name[0].isalpha():
+        return f"{names[0]} {builtin.name} {names[1]}"
+    if len(given) == 1:
+        return f"{builtin.name}({', '.join(names)}) = {given[0]}"
+    return f"{builtin.name}({', '.join(names + given)})"
 
 
 def _grid(header: Sequence[str], rows: Collection[Sequence[str]]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datalog_gate.analysis.aggregate_keys import check_sets
 from datalog_gate.analysis.allowed_values import check_values
 from datalog_gate.analysis.annotations import Policies
+from datalog_gate.analysis.ignores import check_ignores, silence
 from datalog_gate.analysis.linting import Review, find_lints
 from datalog_gate.analysis.lower import Lowering
 from datalog_gate.analysis.old_state import copy_of, stand_ins, with_old_state
@@ -50,6 +51,8 @@ class Checked:
     policies: tuple[Policy, ...]
     unlocks: tuple[Unlock, ...]
     warnings: tuple[Diagnostic, ...]
+    silenced: tuple[Diagnostic, ...] = ()
+    """The warnings that comments ignore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +141,23 @@ def check(
         draft.diagnostics += run(draft)
     if draft.program is None or not draft.valid:
         raise RulesError(draft.diagnostics, sources)
-    warnings = in_order(draft.diagnostics)
-    return Checked(tuple(draft.modules), draft.program, tuple(draft.policies), tuple(draft.unlocks), warnings)
+    warnings, silenced = silence(modules, draft.diagnostics)
+    return Checked(
+        modules=tuple(draft.modules),
+        program=draft.program,
+        policies=tuple(draft.policies),
+        unlocks=tuple(draft.unlocks),
+        warnings=in_order(warnings),
+        silenced=tuple(silenced),
+    )
 
 
 def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(diagnostic.severity == "error" for diagnostic in diagnostics)
+
+
+def _check_ignores(draft: _Draft) -> Iterable[Diagnostic]:
+    return check_ignores(draft.own)
 
 
 def _translate_congress(draft: _Draft) -> Iterable[Diagnostic]:
@@ -296,6 +310,7 @@ def _make_program(draft: _Draft) -> Iterator[Diagnostic]:
 
 
 PASSES: tuple[Callable[[_Draft], Iterable[Diagnostic]], ...] = (
+    _check_ignores,
     _translate_congress,
     _lower_modules,
     _find_unread,

@@ -16,6 +16,7 @@ from datalog_gate.analysis import lints
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts, Place
 from datalog_gate.analysis.constants import LONGEST, takes_given
+from datalog_gate.analysis.ignores import find_unused, silence
 from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
@@ -188,7 +189,9 @@ def lint(
 ) -> tuple[Diagnostic, ...]:
     """All that is to say of valid rules; `tested` are the policies that a test expects."""
     review = review_checked(modules, checked, tested, catalogue)
-    return in_order([*checked.warnings, *find_lints(review, loading=False)])
+    warnings, silenced = silence(modules, [*find_lints(review, loading=False)])
+    unused = find_unused(modules, [*checked.silenced, *silenced])
+    return in_order([*checked.warnings, *warnings, *unused])
 
 
 def review_checked(

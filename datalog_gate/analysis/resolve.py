@@ -118,6 +118,8 @@ class Names:
             advice = f"write builtin:{bare} for the builtin"
         elif near and not builtin and not is_own and not prefix:
             advice = suggest_name(near)
+        elif builtin and not builtin.outputs:
+            advice = "it is a condition of its own, and has no value"
         self._report("unknown-builtin", f"{term.name} is not a function", term.name_span, advice)
         return None
 

@@ -69,12 +69,13 @@ class RuleFile:
 class PolicySet:
     """`reads` maps each derived relation to all relations it depends on, including itself. `cloud_wide` are the ids of
     the policies that depend on an `all:` relation, `inputs_alone` the inputs without those that only these policies
-    read."""
+    read. `silenced` are the warnings that comments ignore."""
 
     program: CheckedProgram
     policies: tuple[Policy, ...]
     unlocks: tuple[Unlock, ...]
     warnings: tuple[Diagnostic, ...]
+    silenced: tuple[Diagnostic, ...]
     digest: str
     sources: Mapping[str, str]
     reads: Mapping[RelationRef, frozenset[RelationRef]]
@@ -116,6 +117,7 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         policies=checked.policies,
         unlocks=checked.unlocks,
         warnings=checked.warnings,
+        silenced=checked.silenced,
         digest=digest,
         sources=sources,
         reads=reads,

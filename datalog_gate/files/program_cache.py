@@ -67,7 +67,7 @@ CLASSES: tuple[type, ...] = (
 )
 """The classes that a file may contain. An object is the number of its class and the fields for its constructor."""
 TUPLE, FROZENSET, DICT, BOOLEAN, DECIMAL, DATE, KIND = range(-7, 0)
-STORED = ("program", "policies", "unlocks", "warnings", "digest", "reads", "cloud_wide", "inputs_alone")
+STORED = ("program", "policies", "unlocks", "warnings", "silenced", "digest", "reads", "cloud_wide", "inputs_alone")
 """The stored fields of a policy set; the others are the input."""
 
 

@@ -6,7 +6,7 @@ are limited, so that recursive functions can walk the tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, TypeVar, get_args
 
@@ -45,6 +45,7 @@ _WORDS_OF_CONGRESS = frozenset({*VALUES, *_WORDS, "or", "in"})
 """Reserved words that are variables in rules for Congress."""
 _QUERIES = {",": "write `:-` before a query of several conditions", "{": "give it a variable, `:- n = count{ ... }`"}
 
+_IGNORING = "datalog-gate:"
 _T = TypeVar("_T")
 _First = tuple[int, ast.Term]
 """The first operand of a term that was read already, with the place where it starts."""
@@ -69,8 +70,30 @@ def parse(
             parser.skip_statement(start)
             skipped = parser.tokens[start : parser.index]
             lost |= {token.text for token in skipped if token.kind == "name" and parser.source.at_margin(token)}
-    module = ast.Module(name, file, tuple(statements), congress, refused=frozenset(lost))
+    ignores = tuple(_find_ignores(parser.source, statements)) if _IGNORING in text else ()
+    module = ast.Module(name, file, tuple(statements), congress, refused=frozenset(lost), ignores=ignores)
     return module, in_order(diagnostics)
+
+
+def _find_ignores(source: Source, statements: Iterable[ast.Statement]) -> Iterator[ast.Ignore]:
+    """The comments that ignore something in the statement below them."""
+    starts = [(_annotated_span(statement), statement.span) for statement in statements]
+    for comment in source.comments:
+        text = comment.text.strip("/#* \n")
+        if text.startswith(_IGNORING):
+            span = source.span(comment.start, comment.end)
+            below = ((start, end) for start, end in starts if start.line > span.end_line)
+            start, end = next(below, (span, span))
+            yield ast.Ignore(
+                text.removeprefix(_IGNORING).strip(),
+                Span(start.file, start.line, start.column, end.end_line, end.end_column),
+                span=span,
+            )
+
+
+def _annotated_span(statement: ast.Statement) -> Span:
+    annotation = statement.annotation if isinstance(statement, ast.Rule) else None
+    return annotation.span if annotation else statement.span
 
 
 def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body, tuple[Diagnostic, ...]]:
@@ -453,7 +476,7 @@ class Parser:
         return ast.Aggregate(function, terms, body, distinct, span=self.since(start))
 
     def aggregated(self) -> ast.Term:
-        if self.token.kind == "name" and ":" in self.token.text:
+        if self.token.kind == "name" and ":" in self.token.text and not self.token.text.startswith("builtin:"):
             advice = "write a variable before it, `x : relation(x)`"
             raise self.unexpected("{found} is not a variable", advice)
         return self.term()

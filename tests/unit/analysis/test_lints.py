@@ -23,6 +23,13 @@ LINTS: dict[str, tuple[str, list[str]]] = {
         POLICY + "p(x) :- q(x).\nq(x) :- q(x), heat:stack(id=x).",
         ["2:1 never-fires: this rule never holds: m:q never has a row",
          "3:1 never-fires: this rule never holds: m:q never has a row"]),
+    "a comment that ignores a lint of the statement below it, and one that finds none": (
+        "// datalog-gate: ignore[cartesian] each port is compared with each server\n"
+        + POLICY + "p(x) :- os:neutron:port(_id=x), os:nova:server(name=n), n != null.\n"
+        "# datalog-gate: ignore[cartesian] nothing to ignore\n"
+        "// datalog-gate: ignore[never-fires] a warning when rules are loaded\n"
+        + POLICY.replace("a", "b") + "q(x) :- heat:stack(id=x), false.",
+        ["4:1 bad-ignore: there is no cartesian to ignore in the statement below", "7:1 no-test: no test expects b"]),
     "what may come from an inventory can hold": (POLICY + "p(x) :- q(x).\nrelation q(a: string).", []),
     "a body that is false": (
         POLICY + "p(x) :- heat:stack(id=x), false.", ["2:1 never-fires: this rule never holds: its body is false"]),

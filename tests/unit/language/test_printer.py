@@ -113,7 +113,7 @@ interpolated = st.builds(
     several(pairs),
     st.text(max_size=4),
 )
-called = names.filter(lambda name: name not in get_args(ast.AggregateFunction) and name != "_")
+called = st.just("builtin:len") | identifiers.filter(lambda name: name not in (*get_args(ast.AggregateFunction), "_"))
 terms = st.recursive(leaves | interpolated, operations, max_leaves=6)
 
 
