@@ -173,6 +173,10 @@ class _Trial:
             return None
         policies = tuple(policy for policy in checked.policies if policy.relation in reading)
         program = slice_for(checked.program, frozenset(reading))
+        whole = self._base.program  # a case may fill what only the other policies read
+        program = replace(
+            program, inputs=program.inputs | whole.inputs, relations={**whole.relations, **program.relations}
+        )
         digest = f"{self._base.digest} {mutant.span} {mutant.what}"
         reads = {name: frozenset({name}) for name in reading} | collect_dependencies(program, policies)
         return replace(self._base, program=program, policies=policies, digest=digest, reads=reads)
@@ -376,6 +380,15 @@ def _term(term: ast.Term, relations: Relations) -> Terms:
             yield from ((what, span, replace(term, right=new)) for what, span, new in _term(right, relations))
         case ast.Aggregate():
             yield from ((what, span, replace(term, body=body)) for what, span, body in _some(term.body, relations))
+        case ast.Function(arguments=own):
+            for at, argument in enumerate(own):
+                for what, span, new in _term(argument, relations):
+                    yield what, span, replace(term, arguments=(*own[:at], new, *own[at + 1 :]))
+        case ast.Interpolation(parts=parts):
+            for at, part in enumerate(parts):
+                if isinstance(part, str):
+                    text = replace(term, parts=(*parts[:at], f"{part}x", *parts[at + 1 :]))
+                    yield _changed(print_term(term), print_term(text)), term.span, text
 
 
 def _other(value: Value) -> Value:
