@@ -217,7 +217,7 @@ CHECK_OPTIONS = (
     ),
     CheckOption("explain", "explain each finding, and show what was examined", flag=True, default=False),
     CheckOption("cache", "keep checked rules for later runs, in ~/.cache/datalog-gate", flag=True, default=True),
-    CheckOption("quiet", "print only findings, without counts and notes", flag=True, default=False),
+    CheckOption("quiet", "print only findings, without counts and notes", short="-q", flag=True, default=False),
     CheckOption("format", "the format of the output", choices=FORMATS, default="text"),
     CheckOption(
         "output", "also write a format to a file", "FMT=FILE", read=read_output, many=True, rebase=_rebase_output

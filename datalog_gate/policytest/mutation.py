@@ -382,8 +382,8 @@ def _term(term: ast.Term, relations: Relations) -> Terms:
             yield from ((what, span, replace(term, body=body)) for what, span, body in _some(term.body, relations))
         case ast.Function(arguments=own):
             for at, argument in enumerate(own):
-                for what, span, new in _term(argument, relations):
-                    yield what, span, replace(term, arguments=(*own[:at], new, *own[at + 1 :]))
+                for what, span, changed in _term(argument, relations):
+                    yield what, span, replace(term, arguments=(*own[:at], changed, *own[at + 1 :]))
         case ast.Interpolation(parts=parts):
             for at, part in enumerate(parts):
                 if isinstance(part, str):

@@ -14,8 +14,9 @@ Paint = Callable[[str, int], str]
 
 
 def choose_paint(stream: TextIO) -> Paint:
-    """Colours if the stream is a terminal that supports them and `NO_COLOR` is not set, else none."""
-    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    """Colours if the stream is a terminal that supports them and `NO_COLOR` is not set, or if `FORCE_COLOR` is."""
+    is_plain = not stream.isatty() or os.environ.get("TERM") == "dumb"
+    if os.environ.get("NO_COLOR") or (is_plain and not os.environ.get("FORCE_COLOR")):
         return leave_plain
     return lambda text, colour: f"\x1b[1;{colour}m{text}\x1b[0m"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from datalog_gate import __version__
+from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.records import replace
 from datalog_gate.doors.cli.common import USAGE
 from datalog_gate.files.check_options import (
@@ -70,9 +72,24 @@ class _ArgumentParser(argparse.ArgumentParser):
         self.formatter_class = argparse.HelpFormatter
         return super().format_usage()
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse the arguments; the command itself reports those that it does not have."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
+
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(USAGE, f"{self.prog}: {message}\n")
+        """Exit with the error, what was probably meant, and one line of usage."""
+        usage = f"usage: {self.prog} [OPTION]...; --help lists the options"
+        self.exit(USAGE, "\n".join([f"{self.prog}: {message}", *self._suggest(message), usage, ""]))
+
+    def _suggest(self, message: str) -> list[str]:
+        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)$", message)
+        option = re.search(r"unrecognized arguments: (-[^\s=]+)", message)
+        near = closest(choice[1], re.findall(r"[\w-]+", choice[2])) if choice else None
+        near = closest(option[1], self._option_string_actions) if option else near
+        return [f"did you mean {near}?"] if near else []
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

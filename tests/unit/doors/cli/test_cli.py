@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import date, timedelta
@@ -129,6 +130,31 @@ def test_other_commands_that_make_no_sense_exit_with_64(command: str) -> None:
     assert run(command) == 64
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("chekc", "datalog-gate: argument COMMAND: invalid choice: 'chekc' (choose from ...)\ndid you mean check?\n"
+         "usage: datalog-gate [OPTION]...; --help lists the options\n"),
+        ("check ok.yaml --rule=m.dl", "datalog-gate check: unrecognized arguments: --rule=m.dl\ndid you mean --rules?\n"
+         "usage: datalog-gate check [OPTION]...; --help lists the options\n"),
+        ("fmt -x", "datalog-gate fmt: unrecognized arguments: -x\n"
+         "usage: datalog-gate fmt [OPTION]...; --help lists the options\n"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_said_first(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 64
+    out, err = capsys.readouterr()
+    assert (out, re.sub(r"choose from .*\)", "choose from ...)", err)) == ("", message)
+
+
+def test_the_module_and_the_command_are_the_same(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("heat_template_version: 2018-08-31\nresources: {a: {type: 'OS::Heat::None'}}\n")
+    words = ["check", "-q", "a.yaml"]
+    module = [sys.executable, "-m", "datalog_gate", *words]
+    plain = subprocess.run(module, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (plain.returncode, plain.stdout, plain.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("words", [["check", ""], ["check", "ok.yaml", "--rules", ""], ["facts", "ok.yaml", "-e", ""]])
 def test_an_empty_argument_is_no_folder(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
@@ -136,8 +162,8 @@ def test_an_empty_argument_is_no_folder(words: list[str], capsys: pytest.Capture
     assert (stop.value.code, *capsys.readouterr()) == (
         64,
         "",
-        "usage: datalog-gate [-h] [--version] COMMAND ...\n"
-        "datalog-gate: an argument is empty: is a variable of the shell unset?\n",
+        "datalog-gate: an argument is empty: is a variable of the shell unset?\n"
+        "usage: datalog-gate [OPTION]...; --help lists the options\n",
     )
 
 

@@ -219,19 +219,29 @@ a: warn[y] b.yaml:6:42: {red}error{plain}[count] int('many'): the text is not a 
 
 
 @pytest.mark.parametrize(
-    ("is_terminal", "no_color", "term"),
-    [(True, "", "xterm"), (True, "1", "xterm"), (True, "", "dumb"), (False, "", "xterm")],
+    ("is_terminal", "environ", "coloured"),
+    [
+        (True, {}, True),
+        (True, {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (False, {}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+    ],
 )
-def test_colours_are_for_terminals_without_no_color(
-    is_terminal: bool, no_color: str, term: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_colours_are_for_terminals_or_asked_for(
+    is_terminal: bool,
+    environ: dict[str, str],
+    coloured: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     codes = dict.fromkeys(("red", "green", "plain"), "")
-    if (is_terminal, no_color, term) == (True, "", "xterm"):
+    if coloured:
         codes = {"red": "\x1b[1;31m", "green": "\x1b[1;32m", "plain": "\x1b[0m"}
     server = "type: OS::Nova::Server\n    properties: {image: i, metadata: {a: many}, flavor: huge}\n"
     Path("a: warn[y] b.yaml").write_text(f"{STACK}s:\n    {server}")
-    monkeypatch.setenv("TERM", term)
-    monkeypatch.setenv("NO_COLOR", no_color)
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", "FORCE_COLOR": "", **environ}.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
     main(["check", "a: warn[y] b.yaml", "--rules", "m.dl"])
     shown = re.sub("decision .*", "decision DIGEST", capsys.readouterr().out)
