@@ -134,7 +134,7 @@ def modules() -> Iterator[tuple[str, Path]]:
     """Each module of the package with its room."""
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).parts
-        if parts == ("__init__.py",) or "data" in parts:
+        if parts in (("__init__.py",), ("__main__.py",)) or "data" in parts:
             continue
         yield parts[0].removesuffix(".py"), path
 
