@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datalog_gate.analysis.aggregate_keys import check_sets
 from datalog_gate.analysis.allowed_values import check_values
 from datalog_gate.analysis.annotations import Policies
-from datalog_gate.analysis.ignores import check_ignores, silence
 from datalog_gate.analysis.linting import Review, find_lints
 from datalog_gate.analysis.lower import Lowering
 from datalog_gate.analysis.old_state import copy_of, stand_ins, with_old_state
@@ -18,6 +17,7 @@ from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Const, Match, Stratum, Var
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.safety import order
+from datalog_gate.analysis.silences import check_silences, silence
 from datalog_gate.analysis.slices import collect_dependencies
 from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
@@ -156,8 +156,8 @@ def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(diagnostic.severity == "error" for diagnostic in diagnostics)
 
 
-def _check_ignores(draft: _Draft) -> Iterable[Diagnostic]:
-    return check_ignores(draft.own)
+def _check_silences(draft: _Draft) -> Iterable[Diagnostic]:
+    return check_silences(draft.own)
 
 
 def _translate_congress(draft: _Draft) -> Iterable[Diagnostic]:
@@ -310,7 +310,7 @@ def _make_program(draft: _Draft) -> Iterator[Diagnostic]:
 
 
 PASSES: tuple[Callable[[_Draft], Iterable[Diagnostic]], ...] = (
-    _check_ignores,
+    _check_silences,
     _translate_congress,
     _lower_modules,
     _find_unread,

@@ -16,9 +16,9 @@ from datalog_gate.analysis import lints
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts, Place
 from datalog_gate.analysis.constants import LONGEST, takes_given
-from datalog_gate.analysis.ignores import find_unused, silence
 from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.resolve import Names
+from datalog_gate.analysis.silences import find_unused, silence
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.language import ast

@@ -203,7 +203,7 @@ Statement = Rule | Declaration | Export | Import
 
 
 @dataclass(frozen=True, slots=True)
-class Ignore(SyntaxNode):
+class Silence(SyntaxNode):
     """A comment ``// datalog-gate: text`` above a statement, with the place of that."""
 
     text: str
@@ -225,7 +225,7 @@ class Module:
     """The name of the policy in Congress."""
     refused: frozenset[str] = field(default=frozenset(), compare=False)
     """Names in column 1 of statements with syntax errors: the relations that they may define."""
-    ignores: tuple[Ignore, ...] = field(default=(), compare=False)
+    silences: tuple[Silence, ...] = field(default=(), compare=False)
 
     @property
     def rules(self) -> list[Rule]:

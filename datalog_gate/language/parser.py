@@ -45,7 +45,7 @@ _WORDS_OF_CONGRESS = frozenset({*VALUES, *_WORDS, "or", "in"})
 """Reserved words that are variables in rules for Congress."""
 _QUERIES = {",": "write `:-` before a query of several conditions", "{": "give it a variable, `:- n = count{ ... }`"}
 
-_IGNORING = "datalog-gate:"
+_MARK = "datalog-gate:"
 _T = TypeVar("_T")
 _First = tuple[int, ast.Term]
 """The first operand of a term that was read already, with the place where it starts."""
@@ -70,22 +70,22 @@ def parse(
             parser.skip_statement(start)
             skipped = parser.tokens[start : parser.index]
             lost |= {token.text for token in skipped if token.kind == "name" and parser.source.at_margin(token)}
-    ignores = tuple(_find_ignores(parser.source, statements)) if _IGNORING in text else ()
-    module = ast.Module(name, file, tuple(statements), congress, refused=frozenset(lost), ignores=ignores)
+    silences = tuple(_find_silences(parser.source, statements)) if _MARK in text else ()
+    module = ast.Module(name, file, tuple(statements), congress, refused=frozenset(lost), silences=silences)
     return module, in_order(diagnostics)
 
 
-def _find_ignores(source: Source, statements: Iterable[ast.Statement]) -> Iterator[ast.Ignore]:
+def _find_silences(source: Source, statements: Iterable[ast.Statement]) -> Iterator[ast.Silence]:
     """The comments that ignore something in the statement below them."""
     starts = [(_annotated_span(statement), statement.span) for statement in statements]
     for comment in source.comments:
         text = comment.text.strip("/#* \n")
-        if text.startswith(_IGNORING):
+        if text.startswith(_MARK):
             span = source.span(comment.start, comment.end)
             below = ((start, end) for start, end in starts if start.line > span.end_line)
             start, end = next(below, (span, span))
-            yield ast.Ignore(
-                text.removeprefix(_IGNORING).strip(),
+            yield ast.Silence(
+                text.removeprefix(_MARK).strip(),
                 Span(start.file, start.line, start.column, end.end_line, end.end_column),
                 span=span,
             )
