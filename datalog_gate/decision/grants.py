@@ -51,22 +51,16 @@ def grants_of(
     for row in facts.rows.get("gate:grant_scope", ()):
         grant, resource = row
         scopes.setdefault(grant, set()).update(() if row in maybe else (resource,))
-    open_to = {(service, resource) for service, resource in unlocked}
     grants = []
     for grant, service, reason, undecided in _judge(facts, stacks, services, now):
         scope = scopes.get(grant)
-        unlocks = (
-            not reason and (service, grant) in derived and any((service, value) in open_to for value in scope or ())
-        )
-        if reason:
-            grants.append(Grant(grant, show(service), False, reason, undecided))
-        elif unlocks:
-            grants.append(Grant(grant, show(service), True, "unlocked"))
-        elif scope or scope is None:
-            why = "no rule unlocks it" if scope else "nothing is in its scope"
-            grants.append(Grant(grant, show(service), False, why))
-        else:
-            grants.append(Grant(grant, show(service), False, MAY_LACK_SCOPE, undecided=True))
+        unlocks = False
+        if not reason:
+            unlocks = (service, grant) in derived and any((service, value) in unlocked for value in scope or ())
+            undecided = scope == set()
+            otherwise = "no rule unlocks it" if scope else "nothing is in its scope"
+            reason = "unlocked" if unlocks else MAY_LACK_SCOPE if undecided else otherwise
+        grants.append(Grant(grant, show(service), unlocks, reason, undecided))
     return tuple(grants)
 
 
