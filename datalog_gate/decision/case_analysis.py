@@ -125,8 +125,7 @@ class CaseAnalysis:
         tries = max(1, WORK // self._size)
         seconds = None if budget.seconds is None else budget.seconds / tries
         self._ready, self._budget = ready, replace(budget, seconds=seconds)
-        self._judged: dict[frozenset[tuple[Unknown, Value]], Decision | None] = {}
-        self._impossible: set[frozenset[tuple[Unknown, Value]]] = set()
+        self._judged: dict[frozenset[tuple[Unknown, Value]], Decision | Unsettled | None] = {}
         self._left = WORK
         self._steps = Steps()
 
@@ -195,25 +194,25 @@ class CaseAnalysis:
             yield _Branch(case, violations, waived), because if still and not violations else None
 
     def _judge_case(self, case: Case) -> Decision | None:
+        """The decision in a case; None if Heat refuses the case. Errors: Unsettled."""
         key = _case_key(case)
         if key not in self._judged:
             self._left -= self._size
             self._judged[key] = self._judge_again(dict(key))
         decision = self._judged[key]
-        if decision is None and key not in self._impossible:
+        if isinstance(decision, Unsettled):
             raise Unsettled
         return decision
 
-    def _judge_again(self, values: Case) -> Decision | None:
+    def _judge_again(self, values: Case) -> Decision | Unsettled | None:
         try:
             stacks = [replace(self._reread(stack, values, self._steps), live=stack.live) for stack in self._stacks]
             return self._judge(self._rules, stacks, self._budget)
         except InputError as error:
-            if all(diagnostic.code == IMPOSSIBLE for diagnostic in error.diagnostics):
-                self._impossible.add(_case_key(values))
-            return None
+            refused = all(diagnostic.code == IMPOSSIBLE for diagnostic in error.diagnostics)
+            return None if refused else Unsettled()
         except EngineError:
-            return None
+            return Unsettled()
 
     def _matches(self, violation: Violation, finding: Violation) -> bool:
         """Whether a violation under assumptions corresponds to the finding: it is about the same resource or, since
