@@ -12,7 +12,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.watched_files import FileStates, read_states
-from datalog_gate.facts.lines import FactLine, read
+from datalog_gate.facts.lines import read
 from datalog_gate.files.inputs import fact_lines
 
 if TYPE_CHECKING:
@@ -47,27 +47,21 @@ def read_source_states(settings: Settings) -> FileStates:
 def load_inventory(settings: Settings, rules: Rules, before: Inventory | None) -> LoadedInventory:
     """Load the inventory for the rules. It shares unchanged tables with the one `before` it. Errors: InputError,
     OSError."""
-    lines, written = read_inventory_lines(settings)
-    if written is None and settings.inventory:
-        raise InputError.of("the store has no inventory", suggestion="datalog-gate inventory pull --store URL")
-    return LoadedInventory(rules.inventory(lines, before), written)
-
-
-def read_inventory_lines(settings: Settings) -> tuple[list[FactLine], datetime | None]:
-    """Read the inventory as lines of facts, and when it was written (UTC); None if the store has none, or no inventory
-    is configured. Errors: InputError, OSError."""
+    if not settings.inventory:
+        return LoadedInventory(rules.inventory([], before), None)
     if settings.inventory != STORE:
         file = Path(settings.inventory)
-        written = datetime.fromtimestamp(file.stat().st_mtime, UTC) if settings.inventory else None
-        return fact_lines(file) if written else [], written
+        written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        return LoadedInventory(rules.inventory(fact_lines(file), before), written)
     from datalog_gate.store.generations import find_newest, read_lines
 
     store = open_store(settings)
     newest = find_newest(store)
     text = read_lines(store, newest.number) if newest else None
     if newest is None or text is None:
-        return [], None
-    return read(text, "the store's inventory"), datetime.fromtimestamp(newest.at, UTC)
+        raise InputError.of("the store has no inventory", suggestion="datalog-gate inventory pull --store URL")
+    lines = read(text, "the store's inventory")
+    return LoadedInventory(rules.inventory(lines, before), datetime.fromtimestamp(newest.at, UTC))
 
 
 def open_store(settings: Settings, what: str = "inventory") -> Store:
