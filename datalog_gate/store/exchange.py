@@ -8,7 +8,7 @@ work. So is the inventory, which is pulled again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -155,22 +155,17 @@ def _read_table(rows: Connection, table: Table) -> Iterator[dict[str, Any]]:
     return (dict(row) for row in rows.execute(select(table).order_by(*table.primary_key)).mappings())
 
 
-def _parse_lines(path: Path, lines: Iterable[str]) -> Iterator[tuple[Table, dict[str, Any]]]:
+def _parse_lines(path: Path, lines: Sequence[str]) -> Iterator[tuple[Table, dict[str, Any]]]:
     """Errors: ValueError if it is not an export, ExchangeError for another revision or an invalid row."""
     by_name = {table.name: table for table in TABLES}
-    for number, line in enumerate(lines, 1):
+    head = json.loads(lines[0] if lines else "")
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+        raise ValueError(path)
+    if head.get("revision") != tables.REVISION:
+        raise ExchangeError(f"{path} has the revision {head.get('revision')}, but this package needs {tables.REVISION}")
+    for number, line in enumerate(lines[1:], 2):
         data = json.loads(line)
-        if number == 1:
-            if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-                raise ValueError(line)
-            if data.get("revision") != tables.REVISION:
-                raise ExchangeError(
-                    f"{path} has the revision {data.get('revision')}, but this package needs {tables.REVISION}"
-                )
-            continue
         table = by_name.get(str(data.get("table"))) if isinstance(data, dict) else None
         if table is None or not isinstance(data.get("row"), dict) or data["row"].keys() != set(table.c.keys()):
             raise ExchangeError(f"{path}:{number} is not a row of a store")
         yield table, data["row"]
-    if not lines:
-        raise ValueError(path)
