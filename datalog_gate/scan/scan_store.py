@@ -40,7 +40,7 @@ TABLES = {
     "relation": dict.fromkeys(("name", "table_name", "columns"), "TEXT"),
     "unfit": dict.fromkeys(("root", "relation", "column"), "TEXT"),
 }
-"""The tables with the types of their columns. Later versions may add columns, and drop none."""
+"""The tables with the types of their columns."""
 TEMPORARY = {
     "incoming": {name: TABLES["finding"][name] for name in INCOMING},
     "named": {"root": "TEXT"},
@@ -50,8 +50,6 @@ TEMPORARY = {
 CHANGING = tuple(name for name in INCOMING if name not in ("root", "policy", "key"))
 """The columns in which a finding may change and stay the same finding."""
 _ROOT_COLUMN = exp.column(ROOT, quoted=True)
-_PRESENT_COLUMNS = """SELECT table_name, column_name FROM information_schema.columns
-WHERE table_catalog = current_database() AND table_schema = current_schema()"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +98,12 @@ class ScanStore:
         self.database = database
         self.catalogue = catalogue
         self._filled: set[str] = set()
-        if read_only:
-            self._fact_tables: dict[str, str] = dict(self._fetch("SELECT name, table_name FROM relation"))
-            return
-        for name, columns in TABLES.items():
-            self.database.execute(create_table(name, columns))
-        present = set(self._fetch(_PRESENT_COLUMNS))
-        for name, columns in TABLES.items():
-            for column, of in columns.items():
-                if (name, column) not in present:
-                    self._execute(f'ALTER TABLE {name} ADD COLUMN IF NOT EXISTS "{column}" {of}')
-        for name, columns in TEMPORARY.items():
-            self.database.execute(create_table(name, columns, temporary=True))
-        self._fact_tables = dict(self._fetch("SELECT name, table_name FROM relation"))
+        if not read_only:
+            for name, columns in TABLES.items():
+                self.database.execute(create_table(name, columns))
+            for name, columns in TEMPORARY.items():
+                self.database.execute(create_table(name, columns, temporary=True))
+        self._fact_tables: dict[str, str] = dict(self._fetch("SELECT name, table_name FROM relation"))
 
     def known(self, feed: str) -> dict[str, KnownStack]:
         """The stacks of a feed by root."""
