@@ -72,9 +72,7 @@ class DecisionPoint:
         """The metrics of this process, which other processes see if the options say so."""
         self._loaded_at = 0.0
         self._counted = Counter[str]()
-        self.reloader = PolicyReloader(
-            settings, clock, self._changed, self._failed, options=options, entitlements=entitlements
-        )
+        self.reloader = PolicyReloader(settings, clock, self._changed, self._failed, options, entitlements)
 
     @property
     def settings(self) -> Settings:

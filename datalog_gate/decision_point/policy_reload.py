@@ -129,7 +129,7 @@ class PolicyReloader:
         loaded = self._loaded
         files = loaded.value.files
         problems = {"options": loaded.problem, "rules": files.problem, "inventory": files.value.inventory.problem}
-        problems["policy_file"] = self._entitlements.problem if self._entitlements else None
+        problems["policy_file"] = self._entitlements.enforcers.problem if self._entitlements else None
         return {source: problem for source, problem in problems.items() if problem}
 
     def wait(self, seconds: float) -> None:
@@ -139,7 +139,7 @@ class PolicyReloader:
 
     def _look(self) -> None:
         if self._entitlements:
-            self._entitlements.look(self._checked, partial(self._failed, "policy_file"))
+            self._entitlements.enforcers.look(self._checked, partial(self._failed, "policy_file"))
         self._loaded.look(self._checked, partial(self._failed, "options"))
         self._loaded.value.files.look(self._checked, partial(self._failed, "rules"))
         self._swap()

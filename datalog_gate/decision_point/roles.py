@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_policy import policy
 
-from datalog_gate.base.errors import DiagnosticsError, InputError
+from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.watched_files import WatchedFiles, read_states
 
 BREAK_GLASS = "datalog_gate:break_glass"
@@ -57,7 +57,8 @@ class Entitlements:
         self._conf, self._defaults = conf, defaults
         self._services = tuple(services)
         self._policy_file = policy.Enforcer(conf).policy_file
-        self._enforcers = WatchedFiles(partial(read_states, self._paths), self._load)
+        self.enforcers = WatchedFiles[Any](partial(read_states, self._paths), self._load)
+        """The enforcer of the rules, with the policy files that it is loaded from."""
 
     def services(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
         """The enabled services that the caller may grant."""
@@ -71,18 +72,9 @@ class Entitlements:
         """Whether the break-glass file may lift a refusal for the caller."""
         return self.allows(BREAK_GLASS, {"project_id": project}, credentials)
 
-    def look(self, now: float, failed: Callable[[DiagnosticsError], None]) -> None:
-        """Reload the policy files if they have changed; call `failed` if they do not load."""
-        self._enforcers.look(now, failed)
-
-    @property
-    def problem(self) -> DiagnosticsError | None:
-        """Why the changed policy files are not in force."""
-        return self._enforcers.problem
-
     def allows(self, rule: str, target: Mapping[str, object], credentials: Mapping[str, object]) -> bool:
         """Whether a rule allows the caller this action on a target."""
-        return bool(self._enforcers.value.authorize(rule, dict(target), dict(credentials)))
+        return bool(self.enforcers.value.authorize(rule, dict(target), dict(credentials)))
 
     def _load(self, before: Any) -> Any:
         if before and before.policy_path and not Path(before.policy_path).exists():
