@@ -288,13 +288,10 @@ def find_record(path: Path, decision: str) -> Record:
         if decision and str(record.get("id", "")).startswith(decision):
             matches[str(record["id"])] = record
     if len(matches) != 1:
-        message = f"{path} holds {'several decisions' if matches else 'no decision'} {decision}"
-        help_ = (
-            f"one of {', '.join(sorted(matches))}"
-            if matches
-            else f"a reason ends with the first {SHORT} characters of the id"
-        )
-        raise InputError.of(message, suggestion=help_)
+        what, advice = "no decision", f"a reason ends with the first {SHORT} characters of the id"
+        if matches:
+            what, advice = "several decisions", f"one of {', '.join(sorted(matches))}"
+        raise InputError.of(f"{path} holds {what} {decision}", suggestion=advice)
     [record] = matches.values()
     return record
 
