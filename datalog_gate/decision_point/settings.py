@@ -35,11 +35,9 @@ class Settings:
     )
     inventory: str = _option(
         "",
-        "The contents of the cloud: a file of facts, one JSON object per line, or `store` for the newest "
-        "inventory that "
-        "`datalog-gate inventory pull` wrote into the store. It is reloaded when it changes; meanwhile requests "
-        "use the "
-        "previous one.",
+        "The contents of the cloud: a file of facts, one JSON object per line, or `store` for the newest inventory "
+        "that `datalog-gate inventory pull` wrote into the store. It is reloaded when it changes; meanwhile requests "
+        "use the previous one.",
         place="path or store",
         mutable=True,
     )
@@ -52,9 +50,8 @@ class Settings:
     )
     reload_seconds: float = _option(
         5.0,
-        "Minimum number of seconds between checks whether the options, rules, catalogue, inventory, waivers or "
-        "rules of "
-        "oslo.policy have changed.",
+        "Minimum number of seconds between checks whether the options, rules, catalogue, inventory, waivers or rules "
+        "of oslo.policy have changed.",
         min=0,
         mutable=True,
     )
@@ -87,8 +84,8 @@ class Settings:
     break_glass: str = _option(
         "",
         "A file that an operator writes to let refused requests pass for a while, if the policy "
-        "datalog_gate:break_glass "
-        "allows it to the caller. It contains the end time in ISO 8601, at most a day ahead, a space, and the reason.",
+        "datalog_gate:break_glass allows it to the caller. It contains the end time in ISO 8601, at most a day ahead, "
+        "a space, and the reason.",
         place="path",
         mutable=True,
     )
