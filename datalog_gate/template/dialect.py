@@ -101,14 +101,11 @@ class Dialect:
 def dialect_of(template: Mapping[object, object]) -> Dialect | str:
     """The dialect, or the reason why the data is not a template."""
     keys = [key for key in VERSION_KEYS if isinstance(template.get(key), str)]
-    if len(keys) != 1:
-        is_missing = "heat_template_version" not in template
-        missing = (
-            "heat_template_version is missing"
-            if is_missing
-            else "heat_template_version is not a string: write it in quotes"
-        )
-        return f"this is not a template: {'it has more than one version' if keys else missing}"
+    if keys[1:]:
+        return "this is not a template: it has more than one version"
+    if not keys:
+        wrong = "not a string: write it in quotes" if "heat_template_version" in template else "missing"
+        return f"this is not a template: heat_template_version is {wrong}"
     written = str(template[keys[0]])
     if keys[0] in CFN_VERSIONS:
         version = CFN_VERSIONS[keys[0]]
