@@ -130,7 +130,7 @@ class Registry:
     def is_empty(self) -> bool:
         return not (self.types.entries or self.resources)
 
-    def resolve(self, declared: str, name: str, is_type: Callable[[str], bool], spend: Spend) -> Resolved:
+    def resolve(self, declared: str, name: str, is_type: Callable[[str], object], spend: Spend) -> Resolved:
         """The type of a resource. Errors: ValueError for a cycle. A mapping that leads to no type is skipped, if
         another leads to one (heat/engine/environment.py:517)."""
         if self.is_empty:
@@ -150,7 +150,7 @@ class Registry:
         return result
 
     def _resolve(
-        self, declared: str, name: str, is_type: Callable[[str], bool], way: dict[str, bool], spend: Spend
+        self, declared: str, name: str, is_type: Callable[[str], object], way: dict[str, bool], spend: Spend
     ) -> Resolved | None:
         """The type that the mappings of `declared` lead to, if any. In `way` are the types of the search: true for
         those on the way to `declared`, false for those that lead nowhere."""

@@ -184,7 +184,7 @@ def _resource(
     tree.spend(len(own.path) // 16)
     resolved = Resolved(member.type)
     try:
-        resolved = inside.registry.resolve(member.type, member.name, tree.knows_type, tree.spend)
+        resolved = inside.registry.resolve(member.type, member.name, tree.type_of, tree.spend)
     except ValueError as error:
         _, file = inside.registry.types.entries.get(member.type, ("", None))
         place = _place_of_mapping(tree, Resolved(member.type, file, member.type), member.name)

@@ -198,10 +198,6 @@ class Tree:
             place = self.here and self.here(())
             self.stop("too-large", TOO_MUCH, place)
 
-    def knows_type(self, name: str) -> bool:
-        """Whether the catalogue has a resource type."""
-        return self.type_of(name) is not None
-
     def stop(self, code: str, message: str, span: Span | None) -> Never:
         """Errors: InputError with this and all that was reported."""
         self.report(code, message, span)
