@@ -58,7 +58,10 @@ class _MissReview:
         self._by_relation = _BY_RELATION.get(self._program, None, lambda: ir.group_rules(self._program.rules))
         self._questions = _ASKED.get(self._program, None, dict)
         self._other_names = _OTHER_NAMES.get(self._program, None, dict)
-        self._matches = _MATCHES.get(self._program, None, lambda: _matches_of_rules(self._program))
+        self._matches = _MATCHES.get(
+            self._program, None, lambda: {id(rule): tuple(_matches(rule.body)) for rule in self._program.rules}
+        )
+        """The matches of each rule outside of a `not`, by the rule's id."""
 
     def find_rules(self) -> list[ir.CheckedRule]:
         """The rules that could have given a policy without a finding one, and that read existing facts. Cached by the
@@ -203,11 +206,6 @@ class _MissReview:
 
 
 _Question = tuple[Sequence[Asked], Sequence[tuple[int, ir.Call]]]
-
-
-def _matches_of_rules(program: ir.CheckedProgram) -> dict[int, tuple[ir.Match, ...]]:
-    """The matches of each rule outside of a `not`, by the rule's id."""
-    return {id(rule): tuple(_matches(rule.body)) for rule in program.rules}
 
 
 def _matches(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Match]:
