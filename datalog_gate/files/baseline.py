@@ -126,12 +126,8 @@ def format_baseline(findings: Iterable[tuple[Templates, str]], file: Path) -> st
     empty = Baseline(file, frozenset())
     entries = sorted({(empty.name(templates), key) for templates, key in findings})
     lines = [json.dumps({"template": name, **json.loads(key)}, ensure_ascii=False) for name, key in entries]
-    body = ",\n".join(f"  {line}" for line in lines)
-    return (
-        f'{{"schema": "{SCHEMA}", "findings": [\n{body}\n]}}\n'
-        if lines
-        else f'{{"schema": "{SCHEMA}", "findings": []}}\n'
-    )
+    body = "\n" + ",\n".join(f"  {line}" for line in lines) + "\n" if lines else ""
+    return f'{{"schema": "{SCHEMA}", "findings": [{body}]}}\n'
 
 
 def _relative(template: str, folder: Path) -> str:
