@@ -46,8 +46,5 @@ def format_builtin(builtin: Builtin) -> Iterator[str]:
     """The signature of a builtin and its meaning."""
     columns = ", ".join(column.name for column in (*builtin.inputs, *builtin.outputs))
     yield f"{builtin.name}({columns})  {builtin.meaning}"
-    for column, use in [
-        *((column, "") for column in builtin.inputs),
-        *((column, "  result") for column in builtin.outputs),
-    ]:
-        yield f"  {column.name}  {column.kinds.describe()}{use}"
+    yield from (f"  {column.name}  {column.kinds.describe()}" for column in builtin.inputs)
+    yield from (f"  {column.name}  {column.kinds.describe()}  result" for column in builtin.outputs)
