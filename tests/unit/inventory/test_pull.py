@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.values import from_python, to_json
+from datalog_gate.doors.cli.main import main
 from datalog_gate.inventory.cloud_api import CloudApi
 from datalog_gate.inventory.pull import PullResult, pull, select_sources
 from datalog_gate.inventory.snapshot import TABLES, Snapshot, Table, parse_snapshot, snapshot_lines, write_snapshot
@@ -32,6 +33,7 @@ LATER = NOON + timedelta(minutes=5)
 GOLDEN = Path(__file__).parents[2] / "golden" / "inventory.jsonl"
 SERVERS = "GET /compute/v2.1/servers/detail?all_tenants=1"
 PORTS = "GET /network/v2.0/ports"
+PROJECTS = "GET /identity/v3/projects"
 OF_SERVERS = ("nova:servers", "nova:servers.addresses", "nova:tags")
 
 
@@ -79,13 +81,6 @@ def test_pages_follow_the_query_of_their_links(cloud: Cloud, key: str, link: obj
     cloud.give(PORTS, {"ports": ports, key: link})
     cloud.give(f"{PORTS}?limit=1000&marker=po-1".replace("?limit=1000&", "?"), {"ports": [{**ports[0], "id": "po-2"}]})
     assert rows_of(pulled("neutronv2_qos:ports"), "neutronv2_qos:ports") == [{"id": "po-1"}, {"id": "po-2"}]
-
-
-def test_a_list_whose_next_page_is_the_same_is_a_problem(cloud: Cloud) -> None:
-    link = {"rel": "next", "href": "http://x/ports?limit=1000"}
-    cloud.give(PORTS, {**read_answers()["network/v2.0/ports"], "ports_links": [link]})
-    problem = "Neutron answers /ports with the same page again and again"
-    assert pulled("neutronv2_qos:ports").problems == {"neutronv2_qos:ports": problem}
 
 
 def test_what_is_busy_is_asked_again(cloud: Cloud) -> None:
@@ -137,20 +132,14 @@ def test_what_the_cloud_does_not_have_is_left_out(monkeypatch: pytest.MonkeyPatc
 
 def test_a_member_that_went_meanwhile_has_no_rows(cloud: Cloud) -> None:
     projects = [{"id": name, "name": name, "domain_id": "d", "enabled": True} for name in ("p", "gone")]
-    cloud.give("GET /identity/v3/projects", {"projects": projects})
+    cloud.give(PROJECTS, {"projects": projects})
     result = pulled("nova:quotas")
     row = {"project_id": "p", "resource": "cores", "in_use": 1, "reserved": 0}
     assert (rows_of(result, "nova:quotas"), dict(result.problems)) == ([row], {})
 
 
-def test_a_path_needs_the_fields_that_it_names(cloud: Cloud) -> None:
-    cloud.give("GET /identity/v3/projects", {"projects": [{"name": "p"}]})
-    problem = "the answer has no id, which is part of the path of other requests"
-    assert pulled("nova:quotas").problems == {"nova:quotas": problem}
-
-
 def test_what_hangs_on_a_list_that_fails_fails_with_it(cloud: Cloud) -> None:
-    cloud.give("GET /identity/v3/projects", {}, 403)
+    cloud.give(PROJECTS, {}, 403)
     problem = "Keystone answers 403 for /projects"
     assert pulled("nova:quotas").problems == {"nova:quotas": problem}
 
@@ -221,17 +210,26 @@ def test_a_bad_part_of_an_item_leaves_its_other_tables_alone(cloud: Cloud) -> No
     )
 
 
+NO_SERVERS = "the answer of Nova for /servers/detail?all_tenants=1 has no list servers"
+SAME_PAGE = {"ports": [], "ports_links": [{"rel": "next", "href": "http://x/ports?limit=1000"}]}
+
+
 @pytest.mark.parametrize(
-    ("body", "problem"),
+    ("asked", "body", "table", "problem"),
     [
-        (b"<html>", "Nova does not answer /servers/detail with JSON"),
-        ([], "the answer of Nova for /servers/detail?all_tenants=1 has no list servers"),
-        ({"servers": {}}, "the answer of Nova for /servers/detail?all_tenants=1 has no list servers"),
+        (SERVERS, b"<html>", "nova:tags", "Nova does not answer /servers/detail with JSON"),
+        (SERVERS, [], "nova:tags", NO_SERVERS),
+        (SERVERS, {"servers": {}}, "nova:tags", NO_SERVERS),
+        (PORTS, SAME_PAGE, "neutronv2_qos:ports", "Neutron answers /ports with the same page again and again"),
+        (PROJECTS, {"projects": [{"name": "p"}]}, "nova:quotas",
+         "the answer has no id, which is part of the path of other requests"),
     ],
-)
-def test_an_answer_that_is_no_list_is_a_problem(cloud: Cloud, body: object, problem: str) -> None:
-    cloud.give(SERVERS, body)
-    assert pulled("nova:tags").problems == {"nova:tags": problem}
+)  # fmt: skip
+def test_a_list_that_cannot_be_read_is_a_problem(
+    cloud: Cloud, asked: str, body: object, table: str, problem: str
+) -> None:
+    cloud.give(asked, body)
+    assert pulled(table).problems == {table: problem}
 
 
 def test_a_service_that_hangs_up_is_a_problem(cloud: Cloud) -> None:
@@ -322,8 +320,6 @@ def test_requests_keep_to_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_package_without_its_entry_points_reads_no_empty_cloud(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any
 ) -> None:
-    from datalog_gate.doors.cli.main import main
-
     monkeypatch.setattr("sys.path", [path for path in sys.path if "-packages" not in path])
     path = tmp_path / "cloud.jsonl"
     assert main(["inventory", "pull", "--output", str(path)]) == 3
@@ -340,8 +336,6 @@ def test_a_table_that_no_collector_fills_is_wrong_usage() -> None:
 
 
 def test_the_command_writes_the_file_and_names_what_it_left_out(cloud: Cloud, tmp_path: Path, capfd: Any) -> None:
-    from datalog_gate.doors.cli.main import main
-
     path = tmp_path / "cloud.jsonl"
     command = ["inventory", "pull", "--tables", "neutronv2_qos:*", "--output", str(path)]
     del cloud.answers["GET /network/v2.0/qos/policies"]
@@ -368,8 +362,6 @@ def test_the_command_writes_the_file_and_names_what_it_left_out(cloud: Cloud, tm
 
 
 def test_a_user_who_is_no_admin_is_warned_that_lists_may_be_short(cloud: Cloud, tmp_path: Path, capfd: Any) -> None:
-    from datalog_gate.doors.cli.main import main
-
     command = ["inventory", "pull", "--tables", "neutronv2:networks", "--output", str(tmp_path / "cloud.jsonl")]
     status, body, headers = cloud.answers["POST /v3/auth/tokens"]
     told = []
@@ -385,8 +377,6 @@ def test_a_user_who_is_no_admin_is_warned_that_lists_may_be_short(cloud: Cloud, 
 def test_without_credentials_the_command_says_what_to_set(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from datalog_gate.doors.cli.main import main
-
     for name in [variable for variable in os.environ if variable.startswith("OS_")]:
         monkeypatch.delenv(name)
     assert main(["inventory", "pull"]) == 3
@@ -401,8 +391,6 @@ def test_without_credentials_the_command_says_what_to_set(
 def test_without_the_extra_the_command_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from datalog_gate.doors.cli.main import main
-
     monkeypatch.setitem(sys.modules, "openstack.config", None)
     assert main(["inventory", "pull"]) == 3
     message = "import of openstack.config halted; None in sys.modules: install datalog-gate[inventory]"
