@@ -193,6 +193,7 @@ resources:
         ("InstanceGroup", "Size: 2, LaunchConfigurationName: id}, depends_on: lc, metadata: {", [], "the members of g"),
         ("InstanceGroup", "Size: 2, LaunchConfigurationName: {get_param: n}", [], "the members of g"),
         ("InstanceGroup", "Size: 0, LaunchConfigurationName: other", [], None),
+        ("InstanceGroup", "Size: null, LaunchConfigurationName: {get_resource: lc}", [], None),
     ],
 )  # fmt: skip
 def test_the_size_of_a_group_is_what_it_is_created_with(
@@ -312,11 +313,6 @@ resources:
     assert members(member) == {"web/g/0/r": ("A", {"p": "Retain"})}
     wrong = problems(text.replace("deletion_policy: R", "deletion_policy: r"), files={"n.yaml": nested})
     assert wrong == [("bad-template", 9, "`retain` is not a deletion policy", "use Delete or Retain")]
-
-
-def test_a_size_of_null_is_none() -> None:
-    text = "resources: {lc: {type: AWS::AutoScaling::LaunchConfiguration}, g: {type: OS::Heat::InstanceGroup, properties: {Size: null, LaunchConfigurationName: {get_resource: lc}}}}\n"
-    assert members(read(text).resources[1]) == {}
 
 
 @pytest.mark.parametrize(
