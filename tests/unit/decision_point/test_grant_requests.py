@@ -69,7 +69,7 @@ AB = {"a": KEY, "b": KEY}
     ("resources", "expected"),
     [
         ({"g": grant(scope=["b", "a"]), **AB}, {"s/g": ["s/a", "s/b"]}),
-        ({"g": grant(scope=["a", "a"]), **AB}, {"s/g": ["s/a"]}),
+        ({"g": grant(scope=["a", "a"]), **AB, "ab": KEY}, {"s/g": ["s/a"]}),
         ({"g": grant(scope=[]), **AB}, {"s/g": []}),
         ({"g": grant(scope=["nothing"]), **AB}, {"s/g": []}),
         ({"g": grant(scope="a"), **AB}, {"s/g": []}),

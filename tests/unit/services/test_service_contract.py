@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.base.values import SECRET, ResourceId
+from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import PluginError
 from datalog_gate.services.contract import Held, Request, Service, in_scope
 from datalog_gate.services.parts import Part
@@ -39,17 +39,6 @@ def scope(*paths: str, hidden: str = "s3cret") -> tuple[Part, ...]:
     template = copy.deepcopy(TEMPLATE)
     template["parameters"]["pw"]["default"] = hidden
     return in_scope(dg.read_stack(template=template, stack_name="s"), [ResourceId(path) for path in paths])
-
-
-def test_a_service_sees_what_is_in_scope_with_what_that_holds_and_what_is_hidden_covered() -> None:
-    server = {"flavor": "small", "image": ResourceId("s/image"), "admin_pass": SECRET}
-    group = {"count": 1, "resource_def": {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}}
-    assert scope("s/db", "s/group") == (
-        Part("s/db", "OS::Nova::Server", server, None, frozenset({"image"}), False, False),
-        Part("s/group", "OS::Heat::ResourceGroup", group, None, frozenset(), False, False),
-        Part("s/group/0", "OS::Nova::KeyPair", {"name": "k"}, None, frozenset(), False, False),
-    )
-    assert scope() == ()
 
 
 BASE = replace(

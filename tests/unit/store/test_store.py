@@ -24,7 +24,7 @@ from datalog_gate.store import tables
 from datalog_gate.store.generations import Generation, find_newest, read_lines, write_generation
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.tables import REVISION, leases, locks
-from datalog_gate.store.transaction import Store, StoreError, lock_all, read_revision, take_turn
+from datalog_gate.store.transaction import Store, StoreError, lock_all, read_revision
 
 NOW = 1_800_000_000.0
 
@@ -85,11 +85,6 @@ def test_work_that_fails_leaves_nothing_and_what_meets_another_is_run_again(stor
     with pytest.raises(StoreError, match=r"^store: no such column: none$"):
         store.run("claims", lambda rows: rows.exec_driver_sql("SELECT none"))
     assert store.run(None, lambda rows: rows.execute(select(leases.c.name)).scalars().all()) == ["l"]
-
-
-def test_each_turn_has_a_greater_number(store: Store) -> None:
-    assert [store.run(None, lambda rows: take_turn(rows, "waivers")) for _ in range(3)] == [1, 2, 3]
-    assert store.run(None, lambda rows: take_turn(rows, "claims")) == 1
 
 
 def test_who_locks_all_takes_a_turn_of_each(store: Store) -> None:
