@@ -180,17 +180,6 @@ def test_a_denied_suspension_is_not_lifted(make_point: PointFactory, tmp_path: P
     assert (answer.verdict, answer.reason) == ("denied", DENIED.format(answer.id[:6]))
 
 
-@pytest.mark.parametrize(("door", "verdict"), [("api", "denied"), ("cfn", "denied"), ("engine", "allowed")])
-def test_a_grant_that_unlocks_nothing_is_denied_where_no_resource_asks_yet(
-    make_point: PointFactory, tmp_path: Path, door: str, verdict: str
-) -> None:
-    options = {"service_option": f"edge.file={tmp_path}/edge", "store": f"{tmp_path}/journal"}
-    grant = {"type": "DatalogGate::Policy", "properties": {"service": "edge"}}
-    answer = make_point(services="edge", **options).judge(make_operation(template(resources={"g": grant}), door=door))
-    reason = "the grant s/g does not unlock edge: nothing is in its scope"
-    assert (answer.verdict, answer.reason) == (verdict, reason if verdict == "denied" else "")
-
-
 RESIZED = '@{level}("resized", "{{s}} is resized", on=["update"])\nresized(s) :- heat:disruption(s, "resize").\n'
 
 

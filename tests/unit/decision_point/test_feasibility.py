@@ -170,8 +170,10 @@ def test_an_unknown_grant_unlocks_nothing_and_passes(rig: Rig, resources: dict[s
 
 def test_the_engine_s_door_leaves_grants_to_their_own_resource(rig: Rig) -> None:
     rig.edge.facts_say = raises(RefusedError("full"))
-    for policy in (grant(), grant(scope=["nothing"])):
-        assert rig.ask({"g": policy, **AB}, door="plugin") == ("allowed", "")
+    for door in ("engine", "plugin"):
+        for policy in (grant(), grant(scope=["nothing"])):
+            assert rig.ask({"g": policy, **AB}, door=door) == ("allowed", "")
+    assert rig.ask({"g": grant()}, door="cfn") == ("denied", f"{NO}edge: nothing is in its scope")
 
 
 def test_without_services_a_grant_is_refused_where_policies_judge(tmp_path: Path) -> None:
