@@ -255,7 +255,7 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
     Errors: RulesError with the lints, or with the errors of the rules; InputError for a test file.
     """
     from datalog_gate.analysis.check import Checked
-    from datalog_gate.analysis.linting import lint as lint_rules
+    from datalog_gate.analysis.linting import lint_rules
     from datalog_gate.policytest.testfile import read_cases
 
     files = read_rules([Path(path) for path in paths])

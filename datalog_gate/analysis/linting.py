@@ -1,7 +1,6 @@
 """Lints: probable mistakes in rules, which change no evaluation.
 
-Each module of `lints` is one lint: its docstring explains it, and its `LINT` has a wrong example, a right one and the
-function that finds it.
+Each module of `lints` is one lint: its docstring explains it, and its function has a wrong and a right example.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from functools import cache, cached_property
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from datalog_gate.analysis import lints
 from datalog_gate.analysis import program as ir
@@ -29,6 +28,10 @@ from datalog_gate.schema.signatures import Builtin
 
 if TYPE_CHECKING:
     from datalog_gate.analysis.check import Checked
+
+Found = Iterator[Diagnostic]
+"""What a lint reports."""
+Find = TypeVar("Find", bound=Callable[..., Found])
 
 
 @dataclass(frozen=True)
@@ -166,25 +169,39 @@ class Lint(NamedTuple):
     code: str
     wrong: str
     right: str
-    find: Callable[[Review], Iterator[Diagnostic]]
-    loading: bool = True
+    loading: bool
+    find: Callable[[Review], Found]
+
+
+_LINTS: dict[str, Lint] = {}
+
+
+def lint(code: str, wrong: str, right: str, loading: bool = True) -> Callable[[Find], Find]:
+    """Make a function the lint of its module; see `Lint`."""
+
+    def register(find: Find) -> Find:
+        _LINTS[find.__module__.rpartition(".")[2]] = Lint(code, wrong, right, loading, find)
+        return find
+
+    return register
 
 
 @cache
 def list_lints() -> Mapping[str, Lint]:
     """All lints, by the name of their module."""
-    names = sorted(module.name for module in iter_modules(lints.__path__))
-    return {name: import_module(f"{lints.__name__}.{name}").LINT for name in names}
+    for module in iter_modules(lints.__path__):
+        import_module(f"{lints.__name__}.{module.name}")
+    return dict(sorted(_LINTS.items()))
 
 
-def find_lints(review: Review, loading: bool) -> Iterator[Diagnostic]:
+def find_lints(review: Review, loading: bool) -> Found:
     """Run the lints that are, or are not, for the loading of rules."""
-    for lint in list_lints().values():
-        if lint.loading == loading:
-            yield from lint.find(review)
+    for found in list_lints().values():
+        if found.loading == loading:
+            yield from found.find(review)
 
 
-def lint(
+def lint_rules(
     modules: Sequence[ast.Module], checked: Checked, tested: Collection[str], catalogue: Catalogue = SHIPPED
 ) -> tuple[Diagnostic, ...]:
     """All that is to say of valid rules; `tested` are the policies that a test expects."""

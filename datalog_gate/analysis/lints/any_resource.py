@@ -5,12 +5,11 @@ It is about the rows of any resource.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import name_of
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import relation_name
 from datalog_gate.schema.relations import UNLOCKED
@@ -18,7 +17,12 @@ from datalog_gate.schema.relations import UNLOCKED
 OF_ONE_RESOURCE = ("heat:deletion_policy", "heat:metadata", "heat:property", "heat:reference", "heat:update_policy")
 
 
-def find_rows_of_any_resource(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="cartesian",
+    wrong='p(x) :- os:nova:server(_id=x), not os:nova:server.metadata(_key="owner").',
+    right='p(x) :- os:nova:server(_id=x), not os:nova:server.metadata(_id=x, _key="owner").',
+)
+def find_rows_of_any_resource(review: Review) -> Found:
     for literal, body in review.literals:
         match literal:
             case ir.Without((ir.Match() as asked,)):
@@ -31,9 +35,7 @@ def find_rows_of_any_resource(review: Review) -> Iterator[Diagnostic]:
                     yield from _find(asked, beside, review, function)
 
 
-def _find(
-    asked: ir.Match, around: Sequence[ir.CheckedLiteral], review: Review, function: str = ""
-) -> Iterator[Diagnostic]:
+def _find(asked: ir.Match, around: Sequence[ir.CheckedLiteral], review: Review, function: str = "") -> Found:
     relation = asked.relation
     table, _, part = relation_name(relation).partition(".")
     is_service = relation == UNLOCKED
@@ -54,11 +56,3 @@ def _find(
                     message = f"this {function} takes the rows of {relation} of all resources, not of {name}"
                 yield warn("cartesian", message, asked.span, f"add {review.column((asked, at)).name}={name} to it")
                 return
-
-
-LINT = Lint(
-    code="cartesian",
-    wrong='p(x) :- os:nova:server(_id=x), not os:nova:server.metadata(_key="owner").',
-    right='p(x) :- os:nova:server(_id=x), not os:nova:server.metadata(_id=x, _key="owner").',
-    find=find_rows_of_any_resource,
-)

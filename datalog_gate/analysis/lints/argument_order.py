@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import ADDRESSES, OF_NETWORKS, TESTS, name_of, quoted, read_network
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic, suggest_code
+from datalog_gate.analysis.linting import Found, Review, lint, warn
+from datalog_gate.base.diagnostics import suggest_code
 
 HAYSTACK = {
     "starts_with": "whether {1} begins with {0}", "ends_with": "whether {1} ends with {0}",
@@ -21,7 +21,12 @@ HAYSTACK = {
 OF_ADDRESSES: Mapping[str, str] = {"<": "ips_lt", "<=": "ips_lteq", ">": "ips_gt", ">=": "ips_gteq"}
 
 
-def find_argument_order(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="argument-order",
+    wrong='p(x) :- heat:resource(id=x, name=n), starts_with("web-", n).',
+    right='p(x) :- heat:resource(id=x, name=n), starts_with(n, "web-").',
+)
+def find_argument_order(review: Review) -> Found:
     for literal, body in review.literals:
         match literal:
             case ir.Compare(sign, left, right, span) if sign in OF_ADDRESSES:
@@ -43,14 +48,14 @@ def _with_constants(call: ir.Call, body: BodyFacts) -> ir.Call:
     return ir.Call(call.builtin, inputs, call.outputs, call.span)
 
 
-def _find_constants(call: ir.Call) -> Iterator[Diagnostic]:
+def _find_constants(call: ir.Call) -> Found:
     is_test = not call.outputs and call.builtin in (*TESTS, *OF_NETWORKS)
     if is_test and all(isinstance(term, ir.Const) for term in call.inputs):
         message = f"{call.builtin} tests two constants: the result is the same for every stack"
         yield warn("argument-order", message, call.span, "test a value of the stack")
 
 
-def _find_prefixes(call: ir.Call, body: BodyFacts, review: Review) -> Iterator[Diagnostic]:
+def _find_prefixes(call: ir.Call, body: BodyFacts, review: Review) -> Found:
     """Report a test for a network as a text prefix: no smaller network begins with "10.0.0.0/8"."""
     if call.builtin not in ("starts_with", "contains", "matches") or not _is_address(call.inputs[0], body, review):
         return
@@ -62,14 +67,14 @@ def _find_prefixes(call: ir.Call, body: BodyFacts, review: Review) -> Iterator[D
             yield warn("argument-order", message, span, advice)
 
 
-def _in_text_builtin(call: ir.Call, _body: BodyFacts) -> Iterator[Diagnostic]:
+def _in_text_builtin(call: ir.Call, _body: BodyFacts) -> Found:
     first, second = call.inputs[:2]
     if isinstance(first, ir.Const) and isinstance(second, ir.Var):
         message = f"{call.builtin} takes the text first, but its first argument is {quoted(first.value)}"
         yield warn("argument-order", message, call.span, f"write {call.builtin}({name_of(second)}, ...)")
 
 
-def _in_text_test(call: ir.Call, body: BodyFacts) -> Iterator[Diagnostic]:
+def _in_text_test(call: ir.Call, body: BodyFacts) -> Found:
     name, (first, second) = call.builtin, call.inputs
     swapped = isinstance(first, ir.Const) or (body.listed(first) and not body.listed(second))
     if swapped and isinstance(second, ir.Var):
@@ -78,7 +83,7 @@ def _in_text_test(call: ir.Call, body: BodyFacts) -> Iterator[Diagnostic]:
         yield warn("argument-order", message, call.span, suggest_code(f"{name}({shown[1]}, {shown[0]})"))
 
 
-def _in_network_test(call: ir.Call, _body: BodyFacts) -> Iterator[Diagnostic]:
+def _in_network_test(call: ir.Call, _body: BodyFacts) -> Found:
     contains = call.builtin == "cidr_contains"
     network, inner = call.inputs if contains else call.inputs[::-1]
     if not (isinstance(inner, ir.Const) and isinstance(network, ir.Var)):
@@ -99,14 +104,8 @@ def _written(operand: ir.Operand) -> str:
     return f'"{operand.value}"' if isinstance(operand, ir.Const) else name_of(operand)
 
 
-ORDERS: Mapping[str, Callable[[ir.Call, BodyFacts], Iterator[Diagnostic]]] = {
+ORDERS: Mapping[str, Callable[[ir.Call, BodyFacts], Found]] = {
     **dict.fromkeys(("replace", "split"), _in_text_builtin),
     **dict.fromkeys(HAYSTACK, _in_text_test),
     **dict.fromkeys(("cidr_contains", "ip_in_network"), _in_network_test),
 }
-LINT = Lint(
-    code="argument-order",
-    wrong='p(x) :- heat:resource(id=x, name=n), starts_with("web-", n).',
-    right='p(x) :- heat:resource(id=x, name=n), starts_with(n, "web-").',
-    find=find_argument_order,
-)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import quoted
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic, Span, suggest_code
+from datalog_gate.analysis.linting import Found, Review, lint, warn
+from datalog_gate.base.diagnostics import Span, suggest_code
 
 
-def find_blanks(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="unknown-value",
+    wrong='p(x) :- os:nova:server(_id=x, flavor="m1.small ").',
+    right='p(x) :- os:nova:server(_id=x, flavor="m1.small").',
+)
+def find_blanks(review: Review) -> Found:
     for rule in review.own_rules:
         for argument in rule.arguments if not rule.body else ():
             yield from _find(argument, rule.span)
@@ -21,17 +24,9 @@ def find_blanks(review: Review) -> Iterator[Diagnostic]:
                     yield from _find(operand, literal.span)
 
 
-def _find(operand: ir.Pattern, span: Span) -> Iterator[Diagnostic]:
+def _find(operand: ir.Pattern, span: Span) -> Found:
     if isinstance(operand, ir.Const) and isinstance(operand.value, str):
         stripped = operand.value.strip()
         if stripped and stripped != operand.value:
             message = f"{operand.value!r} has a blank at its {'start' if operand.value[0].isspace() else 'end'}"
             yield warn("unknown-value", message, span, suggest_code(quoted(stripped)))
-
-
-LINT = Lint(
-    code="unknown-value",
-    wrong='p(x) :- os:nova:server(_id=x, flavor="m1.small ").',
-    right='p(x) :- os:nova:server(_id=x, flavor="m1.small").',
-    find=find_blanks,
-)

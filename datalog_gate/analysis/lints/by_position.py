@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.schema.declaration import Relation
 
 WIDE = 6
 """The number of columns of a table whose arguments can be told apart by position."""
 
 
-def find_positions(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="by-position",
+    wrong='p(x) :- nova:servers(x, "ACTIVE").',
+    right='p(x) :- nova:servers(id=x, status="ACTIVE").',
+)
+def find_positions(review: Review) -> Found:
     catalogue = review.names.catalogue
     for atom, relation in review.atoms:
         if len(atom.arguments) < 2 or not isinstance(relation, Relation) or relation.named_only:
@@ -24,11 +26,3 @@ def find_positions(review: Review) -> Iterator[Diagnostic]:
             shown = ", ".join(f"{column.name}=..." for column in given)
             advice = f"write {atom.name}({shown}) with the columns that you mean"
             yield warn("by-position", message, atom.span, advice)
-
-
-LINT = Lint(
-    code="by-position",
-    wrong='p(x) :- nova:servers(x, "ACTIVE").',
-    right='p(x) :- nova:servers(id=x, status="ACTIVE").',
-    find=find_positions,
-)

@@ -6,14 +6,13 @@ It is a pattern, a type in place of a name, "null" in quotes, or a network in pl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from datalog_gate.analysis.allowed_values import OF_PROPERTIES
 from datalog_gate.analysis.bodies import Place
 from datalog_gate.analysis.constants import ADDRESSES, quoted, read_network
-from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.analysis.program import Match
-from datalog_gate.base.diagnostics import Diagnostic, Span, suggest_code
+from datalog_gate.base.diagnostics import Span, suggest_code
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Column, relation_name
 
@@ -23,7 +22,12 @@ NULLS = ("null", "None", "nil", "NULL", "Null")
 INDEX = re.compile(r"\[(\d+)\]")
 
 
-def find_compared_texts(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="unknown-value",
+    wrong='p(x) :- heat:resource(id=x, name="OS::Nova::Server").',
+    right='p(x) :- heat:resource(id=x, type="OS::Nova::Server").',
+)
+def find_compared_texts(review: Review) -> Found:
     for match, body in review.matches:
         named_only, is_resource = review.relations[match.relation].named_only, _is_resource(match)
         for at, argument in match.column_terms:
@@ -36,7 +40,7 @@ def _is_resource(match: Match) -> bool:
     return relation_name(match.relation) == "heat:resource"
 
 
-def _find(text: str, span: Span, place: Place, review: Review) -> Iterator[Diagnostic]:
+def _find(text: str, span: Span, place: Place, review: Review) -> Found:
     (match, at), column = place, review.column(place)
     never = f"{column.name} of {match.relation} is never {text!r}"
     is_resource = _is_resource(match)
@@ -51,7 +55,7 @@ def _find(text: str, span: Span, place: Place, review: Review) -> Iterator[Diagn
         yield from _find_in_property(text, span, column, never)
 
 
-def _find_in_property(text: str, span: Span, column: Column, never: str) -> Iterator[Diagnostic]:
+def _find_in_property(text: str, span: Span, column: Column, never: str) -> Found:
     if WILD.fullmatch(text) and not column.name.startswith("_"):
         part = text.strip("^$").removesuffix(".*").strip("*%")
         message = f"{text!r} is compared literally, not as a pattern"
@@ -75,11 +79,3 @@ def _other_address(custom: str, text: str) -> str | None:
     if custom == "net_cidr" and "/" not in text:
         return suggest_code(quoted(f"{text}/{0 if int(network.network_address) == 0 else network.max_prefixlen}"))
     return None
-
-
-LINT = Lint(
-    code="unknown-value",
-    wrong='p(x) :- heat:resource(id=x, name="OS::Nova::Server").',
-    right='p(x) :- heat:resource(id=x, type="OS::Nova::Server").',
-    find=find_compared_texts,
-)

@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.language.ast import Aggregate, Constant
 
 IN_PLACE_OF_CONSTANTS = {
@@ -18,17 +15,14 @@ IN_PLACE_OF_CONSTANTS = {
 }
 
 
-def find_constant_aggregates(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="constant-aggregate",
+    wrong="p(x) :- heat:stack(id=x), count{ 1 : os:nova:server(_stack=x) } > 3.",
+    right="p(x) :- heat:stack(id=x), count{ s : os:nova:server(_stack=x, _id=s) } > 3.",
+    loading=False,
+)
+def find_constant_aggregates(review: Review) -> Found:
     for node, _ in review.nodes:
         if isinstance(node, Aggregate) and all(isinstance(term, Constant) for term in node.terms):
             message = f"every row gives {node.function} the same tuple, which counts only once"
             yield warn("constant-aggregate", message, node.span, IN_PLACE_OF_CONSTANTS[node.function])
-
-
-LINT = Lint(
-    code="constant-aggregate",
-    wrong="p(x) :- heat:stack(id=x), count{ 1 : os:nova:server(_stack=x) } > 3.",
-    right="p(x) :- heat:stack(id=x), count{ s : os:nova:server(_stack=x, _id=s) } > 3.",
-    find=find_constant_aggregates,
-    loading=False,
-)

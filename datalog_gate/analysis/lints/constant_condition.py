@@ -5,14 +5,16 @@ It is ``(x != "a" or x != "b")``, or a list without values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.language import ast
 
 
-def find_constant_conditions(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="never-fires",
+    wrong='p(x) :- heat:resource(id=x, name=n), (n != "web" or n != "db").',
+    right='p(x) :- heat:resource(id=x, name=n), n != "web", n != "db".',
+)
+def find_constant_conditions(review: Review) -> Found:
     for node, _ in review.nodes:
         match node:
             case ast.Membership(items=()):
@@ -21,7 +23,7 @@ def find_constant_conditions(review: Review) -> Iterator[Diagnostic]:
                 yield from _find(node)
 
 
-def _find(choices: ast.Disjunction) -> Iterator[Diagnostic]:
+def _find(choices: ast.Disjunction) -> Found:
     unequal: dict[str, object] = {}
     for branch in choices.branches:
         match branch:
@@ -29,11 +31,3 @@ def _find(choices: ast.Disjunction) -> Iterator[Diagnostic]:
                 if value != unequal.setdefault(name, value):
                     message = f"every {name} differs from at least one of the two values: this always holds"
                     yield warn("never-fires", message, choices.span, f"write `,` for `or`, or not ({name} in [...])")
-
-
-LINT = Lint(
-    code="never-fires",
-    wrong='p(x) :- heat:resource(id=x, name=n), (n != "web" or n != "db").',
-    right='p(x) :- heat:resource(id=x, name=n), n != "web", n != "db".',
-    find=find_constant_conditions,
-)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 
 
-def find_exchanged(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="by-position",
+    wrong="p(x) :- heat:property(x, value, path), value = path.",
+    right="p(x) :- heat:property(x, path, value), value = path.",
+)
+def find_exchanged(review: Review) -> Found:
     for match, _ in review.matches:
         relation = review.relations[match.relation]
         named = {term.name: at for at, term in match.column_terms if isinstance(term, ir.Var) and term.name}
@@ -18,11 +20,3 @@ def find_exchanged(review: Review) -> Iterator[Diagnostic]:
             if own < at and named.get(there) == own:
                 message = f"the variables {there} and {here} are swapped: each is in the column of the other"
                 yield warn("by-position", message, match.span, f"write {here}={here}, {there}={there}")
-
-
-LINT = Lint(
-    code="by-position",
-    wrong="p(x) :- heat:property(x, value, path), value = path.",
-    right="p(x) :- heat:property(x, path, value), value = path.",
-    find=find_exchanged,
-)

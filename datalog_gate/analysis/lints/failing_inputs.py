@@ -6,27 +6,31 @@ It is no network, date or size, an empty separator, or the index of a part that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import OF_NETWORKS, TESTS, name_of, quoted, read_network
-from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.diagnostics import Advice, Diagnostic, format_count
 
 OF_DAYS = ("days_until", "unpack_date", "unpack_datetime", "extract_date", "datetime_to_seconds")
 SIZE = re.compile(r"\s*\d+(\.\d+)? ?([kmgtpe]i?)?b?\s*", re.IGNORECASE)
 
 
-def find_failing_inputs(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="unguarded",
+    wrong='p(x) :- heat:resource(id=x, name=n), split(n, "-", 1, "db").',
+    right='p(x) :- heat:resource(id=x, name=n), contains(n, "-"), split(n, "-", 1, "db").',
+)
+def find_failing_inputs(review: Review) -> Found:
     for call, body in review.calls:
         yield from _find_other_values(call, body)
         yield from _find_parts(call, body)
 
 
-def _find_other_values(call: ir.Call, body: BodyFacts) -> Iterator[Diagnostic]:
+def _find_other_values(call: ir.Call, body: BodyFacts) -> Found:
     name = call.builtin.partition(".")[0]
     match call.inputs:
         case (ir.Const(str() as text), *_) if name in OF_DAYS and not _is_day(text):
@@ -55,7 +59,7 @@ def _is_day(text: str) -> bool:
     return False
 
 
-def _find_parts(call: ir.Call, body: BodyFacts) -> Iterator[Diagnostic]:
+def _find_parts(call: ir.Call, body: BodyFacts) -> Found:
     """Report a `split` that fails for a text with fewer parts, unless the body tests the text."""
     match call:
         case ir.Call("split", (_, ir.Const(""), _)) | ir.Call("replace", (_, ir.Const(""), _)):
@@ -73,11 +77,3 @@ def _find_parts(call: ir.Call, body: BodyFacts) -> Iterator[Diagnostic]:
                     plain = "".join(sign if sign.isalnum() or sign in "-_/:,=@ " else f"[{sign}]" for sign in separator)
                     test = f'matches({name_of(text)}, "{".*".join([plain] * index)}")'
                 yield warn("unguarded", message, call.span, Advice(f"test before it `{test}`", f"{test}, "))
-
-
-LINT = Lint(
-    code="unguarded",
-    wrong='p(x) :- heat:resource(id=x, name=n), split(n, "-", 1, "db").',
-    right='p(x) :- heat:resource(id=x, name=n), contains(n, "-"), split(n, "-", 1, "db").',
-    find=find_failing_inputs,
-)

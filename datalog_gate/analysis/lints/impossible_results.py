@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import quoted
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic, suggest_code
+from datalog_gate.analysis.linting import Found, Review, lint, warn
+from datalog_gate.base.diagnostics import suggest_code
 
 CASES: Mapping[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
 
 
-def find_impossible_results(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="unknown-value",
+    wrong='p(x) :- heat:resource(id=x, name=n), lower(n, "Web").',
+    right='p(x) :- heat:resource(id=x, name=n), lower(n, "web").',
+)
+def find_impossible_results(review: Review) -> Found:
     for literal, body in review.literals:
         match literal:
             case ir.Call("lower" | "upper", _, (ir.Var() | ir.Const() as output,)):
@@ -23,7 +28,7 @@ def find_impossible_results(review: Review) -> Iterator[Diagnostic]:
                 yield from _list(literal, body)
 
 
-def _case(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Iterator[Diagnostic]:
+def _case(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Found:
     """Report a constant of the other case."""
     given = body.texts(output, call.span)
     for literal in body.around:
@@ -36,7 +41,7 @@ def _case(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Iterator[Diagno
             yield warn("unknown-value", message, span, suggest_code(quoted(written)))
 
 
-def _two_cases(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Iterator[Diagnostic]:
+def _two_cases(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Found:
     """Report a text that would have to be both lower and upper case."""
     for literal in body.around if call.builtin == "lower" else ():
         match literal:
@@ -45,7 +50,7 @@ def _two_cases(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Iterator[D
                 yield warn("unknown-value", message, call.span, "use lower for both")
 
 
-def _list(compare: ir.Compare, body: BodyFacts) -> Iterator[Diagnostic]:
+def _list(compare: ir.Compare, body: BodyFacts) -> Found:
     """Report a text that `list` never returns: its items are sorted and joined by commas without blanks."""
     folds = [literal for literal in body.around if isinstance(literal, ir.Fold) and literal.function == "list"]
     lists = {body.leader(fold.target) for fold in folds}
@@ -56,11 +61,3 @@ def _list(compare: ir.Compare, body: BodyFacts) -> Iterator[Diagnostic]:
                 message = f"list never returns {quoted(other.value)}: it sorts its items and joins them with"
                 message = f"{message} commas without blanks"
                 yield warn("unknown-value", message, compare.span, suggest_code(quoted(meant)))
-
-
-LINT = Lint(
-    code="unknown-value",
-    wrong='p(x) :- heat:resource(id=x, name=n), lower(n, "Web").',
-    right='p(x) :- heat:resource(id=x, name=n), lower(n, "web").',
-    find=find_impossible_results,
-)

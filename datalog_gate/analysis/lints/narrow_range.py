@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.analysis.linting import Found, Review, lint, warn
+from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Kind, Value, show
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
@@ -25,7 +25,12 @@ OPEN = {"protocol": "any protocol", "remote_ip_prefix": "every address"}
 WORLD = ("0.0.0.0/0", "::/0")
 
 
-def find_narrow_ranges(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="narrow-range",
+    wrong="p(x) :- os:neutron:security_group_rule(_id=x, port_range_min=a), a ?? 65535 <= 22.",
+    right="p(x) :- os:neutron:security_group_rule(_id=x, port_range_min=a), a ?? 0 <= 22.",
+)
+def find_narrow_ranges(review: Review) -> Found:
     bounds: dict[RelationRef, list[Bounds]] = {
         name: pairs for name, relation in review.relations.items() if (pairs := _bounds(relation))
     }
@@ -45,7 +50,7 @@ def _bounds(relation: Relation) -> list[Bounds]:
     return [pair for pair in pairs if nullable.issuperset(pair)]
 
 
-def _range(match: ir.Match, low: tuple[str, int], high: tuple[str, int], body: BodyFacts) -> Iterator[Diagnostic]:
+def _range(match: ir.Match, low: tuple[str, int], high: tuple[str, int], body: BodyFacts) -> Found:
     """Check the comparisons of a range; each bound is a name and a position."""
     ends = match.arguments[low[1]], match.arguments[high[1]]
     lows, highs = (_comparisons(end, body) for end in ends)
@@ -69,7 +74,7 @@ def _equals(bound: ir.Pattern, match: ir.Match, body: BodyFacts) -> set[Value]:
     return {constant.value for constant, _ in given if isinstance(constant.value, int)}
 
 
-def _narrow_defaults(match: ir.Match, positions: Mapping[str, int], body: BodyFacts) -> Iterator[Diagnostic]:
+def _narrow_defaults(match: ir.Match, positions: Mapping[str, int], body: BodyFacts) -> Found:
     """Report a default for a protocol or network that fails the comparison beside it."""
     for column, what in OPEN.items():
         given = match.arguments[positions[column]]
@@ -97,7 +102,7 @@ def _comparisons(bound: ir.Pattern, body: BodyFacts) -> list[Comparison]:
     return result
 
 
-def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: str) -> Iterator[Diagnostic]:
+def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: str) -> Found:
     """Report a default that excludes ranges without the bound. `sign` is the operator that finds wide ranges."""
     for comparator, limit, default, span in comparisons:
         if not comparator.startswith(sign) or not isinstance(limit, int) or not isinstance(default, int):
@@ -111,7 +116,7 @@ def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: st
 
 def _reversed_range(
     low: tuple[str, Sequence[Comparison]], high: tuple[str, Sequence[Comparison]], match: ir.Match
-) -> Iterator[Diagnostic]:
+) -> Found:
     """Report a range that would have to begin after its end: ``min > 600, max < 600``. ICMP is left out, since its two
     columns are a type and a code."""
     constants = [term.value for term in match.arguments if isinstance(term, ir.Const)]
@@ -130,11 +135,3 @@ def _reversed_range(
                 message = f"this finds only a range whose {high[0]} is below its {low[0]}"
                 advice = f"write {low[0]} ?? 0 <= {show(least)}, {high[0]} ?? 65535 >= {show(most)}"
                 yield warn("narrow-range", message, span, advice)
-
-
-LINT = Lint(
-    code="narrow-range",
-    wrong="p(x) :- os:neutron:security_group_rule(_id=x, port_range_min=a), a ?? 65535 <= 22.",
-    right="p(x) :- os:neutron:security_group_rule(_id=x, port_range_min=a), a ?? 0 <= 22.",
-    find=find_narrow_ranges,
-)

@@ -6,20 +6,25 @@ Other examples are ``f = "a", f = "b"`` and a relation that no rule or fact can 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import LONGEST, quoted
-from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.analysis.ranges import Limited, Lists, Ranges, limited_columns
 from datalog_gate.analysis.slices import derivable
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.schema.declaration import RelationRef, relation_name
 
 
-def find_contradictions(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="never-fires",
+    wrong="p(x) :- heat:stack(id=x, depth=d), d = 0, d = 1.",
+    right="p(x) :- heat:stack(id=x, depth=d), d = 0.",
+)
+def find_contradictions(review: Review) -> Found:
     """Report rules that never hold, in all of their alternatives, and negations and aggregates whose body never holds.
     Rules of other files are not reported."""
     rules, relations = review.rules, review.relations
@@ -108,11 +113,3 @@ class _Contradictions:
 def _may_derive(wanted: Iterable[tuple[int, ir.Const]], rule: ir.CheckedRule) -> bool:
     """Whether the rule may derive a row with the wanted constants."""
     return all(isinstance(own := rule.arguments[at], ir.Var) or own == term for at, term in wanted)
-
-
-LINT = Lint(
-    code="never-fires",
-    wrong="p(x) :- heat:stack(id=x, depth=d), d = 0, d = 1.",
-    right="p(x) :- heat:stack(id=x, depth=d), d = 0.",
-    find=find_contradictions,
-)

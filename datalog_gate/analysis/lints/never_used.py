@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.language.ast import Atom, Declaration, Import, Module, Rule
 from datalog_gate.language.walk import nodes
 from datalog_gate.schema.declaration import RelationRef, current_version
 
 
-def find_unused(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="never-used",
+    wrong="@deny p(x) :- heat:stack(id=x). seen(1).",
+    right="@deny p(x) :- heat:stack(id=x). seen(1). export seen.",
+    loading=False,
+)
+def find_unused(review: Review) -> Found:
     used = _used(review)
     for module in review.modules:
         yield from _find(module, used, review)
@@ -25,7 +30,7 @@ def _used(review: Review) -> Set[RelationRef]:
     return set(map(current_version, review.below(needed)))
 
 
-def _find(module: Module, used: Set[RelationRef], review: Review) -> Iterator[Diagnostic]:
+def _find(module: Module, used: Set[RelationRef], review: Review) -> Found:
     names = review.names
     scope = names.scopes[module.name]
     parts = nodes(part for rule in module.rules for part in (*rule.head.arguments, *rule.body))
@@ -41,12 +46,3 @@ def _find(module: Module, used: Set[RelationRef], review: Review) -> Iterator[Di
                     reported.add(bare)
                     suggestion = f"remove it, or write `export {bare}.` if other modules read it"
                     yield warn("never-used", f"no policy or export needs {bare}", span, suggestion)
-
-
-LINT = Lint(
-    code="never-used",
-    wrong="@deny p(x) :- heat:stack(id=x). seen(1).",
-    right="@deny p(x) :- heat:stack(id=x). seen(1). export seen.",
-    find=find_unused,
-    loading=False,
-)

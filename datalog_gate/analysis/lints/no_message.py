@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 
 
-def find_silent_policies(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="no-message",
+    wrong='@deny("a") p(x) :- heat:stack(id=x).',
+    right='@deny("a", "{x}") p(x) :- heat:stack(id=x).',
+    loading=False,
+)
+def find_silent_policies(review: Review) -> Found:
     for policy in review.policies:
         if "message" not in policy.texts:
             advice = f'write @{policy.level}("{policy.id}", "...") with a message for the user who is refused'
             yield warn("no-message", f"{policy.id} has no message", policy.span, advice)
-
-
-LINT = Lint(
-    code="no-message",
-    wrong='@deny("a") p(x) :- heat:stack(id=x).',
-    right='@deny("a", "{x}") p(x) :- heat:stack(id=x).',
-    find=find_silent_policies,
-    loading=False,
-)

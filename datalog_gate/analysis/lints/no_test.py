@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 
 
-def find_untested_policies(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="no-test",
+    wrong='@deny("b", "{x}") p(x) :- heat:stack(id=x).',
+    right='@deny("a", "{x}") p(x) :- heat:stack(id=x).',
+    loading=False,
+)
+def find_untested_policies(review: Review) -> Found:
     for policy in review.policies:
         if policy.id not in review.tested:
             advice = f"add a case to the test.yaml beside it that expects {{policy: {policy.id}}}"
             yield warn("no-test", f"no test expects {policy.id}", policy.span, advice)
-
-
-LINT = Lint(
-    code="no-test",
-    wrong='@deny("b", "{x}") p(x) :- heat:stack(id=x).',
-    right='@deny("a", "{x}") p(x) :- heat:stack(id=x).',
-    find=find_untested_policies,
-    loading=False,
-)

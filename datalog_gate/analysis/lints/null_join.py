@@ -11,12 +11,17 @@ from collections.abc import Iterator, Sequence
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts, Place
 from datalog_gate.analysis.constants import name_of
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Advice, Code, Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
+from datalog_gate.base.diagnostics import Advice, Code
 from datalog_gate.base.values import Kind
 
 
-def find_null_joins(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="null-join",
+    wrong='bad("m1"). bad(null). p(x) :- os:nova:server(_id=x, image=i), bad(i).',
+    right='bad("m1"). p(x) :- os:nova:server(_id=x, image=i), (i = null or bad(i)).',
+)
+def find_null_joins(review: Review) -> Found:
     outermost = {id(rule.body) for rule in review.own_rules if rule.relation in review.annotated}
     for body in review.bodies:
         of_policy = not body.outer and id(body.own) in outermost
@@ -39,7 +44,7 @@ def _joins(body: BodyFacts, review: Review) -> Iterator[tuple[ir.Operand, Sequen
             yield var, [*(p for p in places if id(p[0]) in own), *(p for p in places if id(p[0]) not in own)]
 
 
-def _find(var: ir.Operand, places: Sequence[Place], of_policy: bool, review: Review) -> Iterator[Diagnostic]:
+def _find(var: ir.Operand, places: Sequence[Place], of_policy: bool, review: Review) -> Found:
     name = name_of(var)
     facts = review.facts
     stated = [m for m, at in places if any(fact.arguments[at] == ir.NULL for fact in facts.get(m.relation, ()))]
@@ -59,11 +64,3 @@ def _find(var: ir.Operand, places: Sequence[Place], of_policy: bool, review: Rev
             Code(condition, "condition"),
         )
         yield warn("null-join", message, second.span, suggestion)
-
-
-LINT = Lint(
-    code="null-join",
-    wrong='bad("m1"). bad(null). p(x) :- os:nova:server(_id=x, image=i), bad(i).',
-    right='bad("m1"). p(x) :- os:nova:server(_id=x, image=i), (i = null or bad(i)).',
-    find=find_null_joins,
-)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.linting import Lint, Review
+from datalog_gate.analysis.linting import Found, Review, lint
 from datalog_gate.analysis.policy import ACTIONS
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Diagnostic
@@ -26,7 +26,12 @@ OF_CHANGES: Mapping[str, Mapping[str, frozenset[str]]] = {
 """The actions on which relations of a change have rows, by constant, if not on all comparing ones."""
 
 
-def find_other_actions(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="never-fires",
+    wrong='@deny("a", "{x}") p(x) :- os:nova:server(_id=x), gate:request("delete").',
+    right='@deny("a", "{x}", on=["delete"]) p(x) :- os:nova:server(_id=x), gate:request("delete").',
+)
+def find_other_actions(review: Review) -> Found:
     possible: dict[RelationRef, frozenset[str]] = dict.fromkeys(review.by_relation, frozenset())
 
     def add_actions(rule: ir.CheckedRule) -> bool:
@@ -77,11 +82,3 @@ def _actions_of_input(match: ir.Match, body: BodyFacts) -> frozenset[str]:
         changes = [str(constant.value) for constant, _ in body.stated(match.arguments[1], match.span)] or [""]
         return frozenset[str]().union(*(OF_CHANGES[name].get(change, COMPARING) for change in changes))
     return COMPARING if is_old(match.relation) else ALL
-
-
-LINT = Lint(
-    code="never-fires",
-    wrong='@deny("a", "{x}") p(x) :- os:nova:server(_id=x), gate:request("delete").',
-    right='@deny("a", "{x}", on=["delete"]) p(x) :- os:nova:server(_id=x), gate:request("delete").',
-    find=find_other_actions,
-)

@@ -5,12 +5,10 @@ A template may say true where the rule asks for "true".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from datalog_gate.analysis.bodies import Given
 from datalog_gate.analysis.constants import quoted, twins
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic, suggest_code
+from datalog_gate.analysis.linting import Found, Review, lint, warn
+from datalog_gate.base.diagnostics import suggest_code
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import RelationRef, relation_name
 
@@ -20,7 +18,12 @@ UNCONVERTED = ("heat:environment", "heat:condition")
 """Those of which Heat converts nothing to a text."""
 
 
-def find_other_kinds(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="kind-mismatch",
+    wrong='p(x) :- os:nova:server.metadata(_id=x, _key="public", _value="true").',
+    right='p(x) :- os:nova:server.metadata(_id=x, _key="public", _value=v), v in [true, "true"].',
+)
+def find_other_kinds(review: Review) -> Found:
     values: dict[tuple[RelationRef, str], list[Given]] = {}
     for match, body in review.matches:
         for at, argument in match.column_terms:
@@ -37,11 +40,3 @@ def find_other_kinds(review: Review) -> Iterator[Diagnostic]:
                 code = f"{name.strip('_')} in [{there}, {here}]"
                 message = f"{here} is {what}: a template with {there} passes"
                 yield warn("kind-mismatch", message, span, suggest_code(code, "`"))
-
-
-LINT = Lint(
-    code="kind-mismatch",
-    wrong='p(x) :- os:nova:server.metadata(_id=x, _key="public", _value="true").',
-    right='p(x) :- os:nova:server.metadata(_id=x, _key="public", _value=v), v in [true, "true"].',
-    find=find_other_kinds,
-)

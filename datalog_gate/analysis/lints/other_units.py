@@ -10,8 +10,8 @@ from typing import NamedTuple
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts, Given
 from datalog_gate.analysis.constants import name_of
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, Span
+from datalog_gate.analysis.linting import Found, Review, lint, warn
+from datalog_gate.base.diagnostics import NOWHERE, Span
 from datalog_gate.schema.declaration import RelationRef, relation_name
 
 UNITS = {
@@ -49,7 +49,12 @@ class SizedValue(NamedTuple):
     """Whether it is a multiple of the column."""
 
 
-def find_other_units(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="kind-mismatch",
+    wrong="p(x) :- os:cinder:volume(_id=x, size=n), n ?? 0 > 500 * 1024.",
+    right="p(x) :- os:cinder:volume(_id=x, size=n), n ?? 0 > 500.",
+)
+def find_other_units(review: Review) -> Found:
     columns = _sized_columns(review)
     for body in review.bodies if columns else ():
         if sizes := _sizes(body, columns):
@@ -72,7 +77,7 @@ def _sized_columns(review: Review) -> Sizes:
     return columns
 
 
-def _find(body: BodyFacts, sizes: Mapping[ir.Operand, SizedValue], columns: Sizes) -> Iterator[Diagnostic]:
+def _find(body: BodyFacts, sizes: Mapping[ir.Operand, SizedValue], columns: Sizes) -> Found:
     """Report comparisons of the body's sizes with bytes, or with an implausibly large number."""
     numbers = _numbers(body)
     given: dict[tuple[Span, Fraction], SizedValue] = {}
@@ -98,9 +103,7 @@ def _find(body: BodyFacts, sizes: Mapping[ir.Operand, SizedValue], columns: Size
             yield warn("kind-mismatch", message, span, f"write the number of {size.unit}{guess}")
 
 
-def _in_bytes(
-    side: ir.Operand, size: SizedValue, other: ir.Operand, body: BodyFacts, span: Span
-) -> Iterator[Diagnostic]:
+def _in_bytes(side: ir.Operand, size: SizedValue, other: ir.Operand, body: BodyFacts, span: Span) -> Found:
     calls = (literal for literal in body.around if isinstance(literal, ir.Call) and literal.builtin == "parse_size")
     parsed = {body.leader(call.outputs[0]) for call in calls if call.outputs[0]}
     if not size.computed and body.leader(other) in parsed:
@@ -173,11 +176,3 @@ def _in_unit(number: Fraction, most: Fraction) -> str:
 
 def _shown(number: Fraction) -> str:
     return str(number) if number.denominator == 1 else f"{float(number):g}"
-
-
-LINT = Lint(
-    code="kind-mismatch",
-    wrong="p(x) :- os:cinder:volume(_id=x, size=n), n ?? 0 > 500 * 1024.",
-    right="p(x) :- os:cinder:volume(_id=x, size=n), n ?? 0 > 500.",
-    find=find_other_units,
-)

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic, Slips, Span, suggest_name
+from datalog_gate.analysis.linting import Found, Review, lint, warn
+from datalog_gate.base.diagnostics import Slips, Span, suggest_name
 from datalog_gate.language import ast
 from datalog_gate.language.walk import children, nodes
 
 
-def find_rare_texts(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="used-once",
+    wrong='p(x) :- heat:resource(id=x, name="backend"). q(x) :- heat:resource(id=x, name="bakcend").',
+    right='p(x) :- heat:resource(id=x, name="backend"). q(x) :- heat:resource(id=x, name="backend").',
+)
+def find_rare_texts(review: Review) -> Found:
     for module in review.modules:
         places: dict[str, list[tuple[object, Span]]] = {}
         for group, constant, text in _texts(module):
@@ -38,11 +43,3 @@ def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
                 listed |= dict.fromkeys(map(id, children(node)), node.span)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield listed.get(id(node), None if rule.body else rule.head.name), node, node.value
-
-
-LINT = Lint(
-    code="used-once",
-    wrong='p(x) :- heat:resource(id=x, name="backend"). q(x) :- heat:resource(id=x, name="bakcend").',
-    right='p(x) :- heat:resource(id=x, name="backend"). q(x) :- heat:resource(id=x, name="backend").',
-    find=find_rare_texts,
-)

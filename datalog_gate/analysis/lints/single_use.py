@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
-from datalog_gate.analysis.linting import Lint, Review
+from datalog_gate.analysis.linting import Found, Review, lint
 from datalog_gate.analysis.single_variables import find_single_uses
-from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.records import replace
 from datalog_gate.language.walk import nodes
 
 
-def find_unused_variables(review: Review, every: bool = False) -> Iterator[Diagnostic]:
+@lint(
+    code="used-once",
+    wrong="p(x) :- os:nova:server(_id=x, name=server_name).",
+    right="p(x) :- os:nova:server(_id=x, name=_server_name).",
+)
+def find_unused_variables(review: Review, every: bool = False) -> Found:
     names = review.names
     for rule, module in review.written:
         for slip in find_single_uses(rule, list(nodes(rule.body)), partial(names.relation, module=module), every):
@@ -20,11 +23,3 @@ def find_unused_variables(review: Review, every: bool = False) -> Iterator[Diagn
                 yield from [replace(slip, severity="warning")] if slip.code == "forgotten-quotes" else []
             elif slip.severity == "warning":
                 yield slip
-
-
-LINT = Lint(
-    code="used-once",
-    wrong="p(x) :- os:nova:server(_id=x, name=server_name).",
-    right="p(x) :- os:nova:server(_id=x, name=_server_name).",
-    find=find_unused_variables,
-)

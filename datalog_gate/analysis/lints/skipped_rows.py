@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import name_of
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.values import Kind
 
 
-def find_skipped_rows(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="set-aggregate",
+    wrong="p(n) :- n = count{ size, v : os:cinder:volume(_id=v, size=size) }.",
+    right="p(n) :- n = count{ v, size : os:cinder:volume(_id=v, size=size) }.",
+)
+def find_skipped_rows(review: Review) -> Found:
     for literal, _ in review.literals:
         if isinstance(literal, ir.Fold) and literal.function == "count":
             yield from _find(literal, review)
 
 
-def _find(fold: ir.Fold, review: Review) -> Iterator[Diagnostic]:
+def _find(fold: ir.Fold, review: Review) -> Found:
     first, *keys = fold.terms
     if not keys or not isinstance(first, ir.Var) or not first.name:
         return
@@ -31,11 +33,3 @@ def _find(fold: ir.Fold, review: Review) -> Iterator[Diagnostic]:
         message = f"count leaves out the rows in which its first term, {first.name}, is null"
         suggestion = f"write `count{{ {written} : ... }}`, or say `{first.name} != null`"
         yield warn("set-aggregate", message, fold.span, suggestion)
-
-
-LINT = Lint(
-    code="set-aggregate",
-    wrong="p(n) :- n = count{ size, v : os:cinder:volume(_id=v, size=size) }.",
-    right="p(n) :- n = count{ v, size : os:cinder:volume(_id=v, size=size) }.",
-    find=find_skipped_rows,
-)

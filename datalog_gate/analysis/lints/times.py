@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import TESTS, quoted, read_day
-from datalog_gate.analysis.linting import Lint, Review, warn
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 
 START = re.compile(r"\d{1,4}|\d{4}-[\d-]*(T[\d:+.]*)?")
 PART = re.compile(r"[\dT:+.-]+")
 WRITTEN = "it is written like 2027-03-01T12:00:00+00:00"
 
 
-def find_times(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="unknown-value",
+    wrong='p(x) :- heat:stack(id=x), gate:now(time), time > "2027-3-1".',
+    right='p(x) :- heat:stack(id=x), gate:now(time), time > "2027-03-01".',
+)
+def find_times(review: Review) -> Found:
     for literal, body in review.literals:
         match literal:
             case ir.Match("gate:now", (argument,)):
@@ -37,24 +40,16 @@ def is_time(operand: ir.Operand, body: BodyFacts) -> bool:
     return any(match.relation == "gate:now" for match, _ in body.places(operand))
 
 
-def _compared(other: ir.Operand, body: BodyFacts, compare: ir.Compare) -> Iterator[Diagnostic]:
+def _compared(other: ir.Operand, body: BodyFacts, compare: ir.Compare) -> Found:
     for text, span in body.texts(other, compare.span):
         if not read_day(text):
             message = f"{text!r} is not a time: times are compared as text"
             yield warn("unknown-value", message, span, 'write it like "2027-03-01"')
 
 
-def _searched(part: ir.Operand, body: BodyFacts, call: ir.Call) -> Iterator[Diagnostic]:
+def _searched(part: ir.Operand, body: BodyFacts, call: ir.Call) -> Found:
     known = START if call.builtin == "starts_with" else PART
     for text, span in body.texts(part, call.span):
         if not known.fullmatch(text):
             message = f"the time never has {quoted(text)}: {WRITTEN}"
             yield warn("unknown-value", message, span, 'compare it, time >= "2027-03-01", or use unpack_date')
-
-
-LINT = Lint(
-    code="unknown-value",
-    wrong='p(x) :- heat:stack(id=x), gate:now(time), time > "2027-3-1".',
-    right='p(x) :- heat:stack(id=x), gate:now(time), time > "2027-03-01".',
-    find=find_times,
-)

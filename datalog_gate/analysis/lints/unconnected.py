@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
-from datalog_gate.analysis.linting import Lint, Review, warn
+from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.analysis.program import CheckedLiteral, Match, Nesting, Var, variables
-from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.schema.relations import ONE_ROW
 
 
-def find_unconnected(review: Review) -> Iterator[Diagnostic]:
+@lint(
+    code="cartesian",
+    wrong="p(x) :- os:neutron:port(_id=x), os:nova:server(name=n), n != null.",
+    right="p(x) :- os:neutron:port(_id=x), os:nova:server.networks(port=x).",
+    loading=False,
+)
+def find_unconnected(review: Review) -> Found:
     for _, rules in review.ways:
         for rule in rules:
             yield from _find(rule.body, (), review)
 
 
-def _find(body: Sequence[CheckedLiteral], outer: Collection[Var], review: Review) -> Iterator[Diagnostic]:
+def _find(body: Sequence[CheckedLiteral], outer: Collection[Var], review: Review) -> Found:
     groups: list[tuple[set[Var], list[Match]]] = []
     for literal in body:
         own = set(variables(literal)) - set(outer)
@@ -39,12 +44,3 @@ def _has_one_row(match: Match, review: Review) -> bool:
     return match.relation in ONE_ROW or (
         len(rules) == 1 and not any(isinstance(literal, Match) for literal in rules[0].body)
     )
-
-
-LINT = Lint(
-    code="cartesian",
-    wrong="p(x) :- os:neutron:port(_id=x), os:nova:server(name=n), n != null.",
-    right="p(x) :- os:neutron:port(_id=x), os:nova:server.networks(port=x).",
-    find=find_unconnected,
-    loading=False,
-)
