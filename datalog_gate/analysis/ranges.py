@@ -4,47 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
-from math import ceil, floor
-from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import TESTS, name_of, quoted
+from datalog_gate.analysis.constants import name_of, quoted
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, kind_of, show
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.signatures import CALLS
 
-MOST_TRIED = 20
-"""The maximum size of a range of whole numbers in which each is tried."""
-
 Lists = dict[RelationRef, list[ir.Const]]
 """The constants of the relations generated for lists of constants."""
-Limited = Mapping[RelationRef, Mapping[int, Column]]
-"""The columns of whose values something is known, by relation and position."""
-
-
-class TextTest(NamedTuple):
-    """A test of a text by a builtin with a constant."""
-
-    name: str
-    part: str
-    negated: bool = False
-
-    def __str__(self) -> str:
-        return f'{"not " if self.negated else ""}{self.name} "{self.part}"'
-
-
-def limited_columns(relations: Mapping[RelationRef, Relation]) -> Limited:
-    columns = {name: enumerate(relation.columns) for name, relation in relations.items()}
-    return {name: {at: column for at, column in pairs if _is_limited(column)} for name, pairs in columns.items()}
 
 
 @dataclass(slots=True)
 class Ranges:
     """What remains of the values of a body, literal by literal."""
 
-    columns: Limited
+    relations: Mapping[RelationRef, Relation]
     lists: Lists
     same: BodyFacts
     _known: dict[ir.Operand, _Range] = field(default_factory=dict)
@@ -74,54 +51,29 @@ class Ranges:
         match literal:
             case ir.Compare():
                 return self._add_comparison(literal, False)
-            case ir.Call():
-                return self._add_call(literal)
             case ir.Without((ir.Compare() as compare,)):
                 return self._add_comparison(compare, True)
             case ir.Without((ir.Match(relation, (ir.Var() as subject,)),)) if relation in self.lists:
                 return self._exclude(subject, self.lists[relation])
-            case ir.Without((ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()),)) if name in TESTS:
-                return self._add_test(text, TextTest(name, part, negated=True))
+            case ir.Call("??", (value, default), (ir.Var() as result,)):
+                self._of(result).take_default(self._of(value), default)
+            case ir.Call(name, _, (ir.Var() as result,)) if (bounds := CALLS[name].outputs[0].range) != (None, None):
+                self._of(result).compute(*bounds)
             case ir.Fold("count", _, _, result):
-                self._of(result).apart.append(None)
-                self._of(result).limit(0, None)
-                self._of(result).whole = True
+                self._of(result).compute(0, None)
         return None
-
-    def _add_call(self, call: ir.Call) -> str | None:
-        name, inputs = call.builtin, call.inputs
-        match call.outputs:
-            case (ir.Var() as result,) if name == "??":
-                self._of(result).take_default(self._of(inputs[0]), inputs[1])
-            case (ir.Var() as result,) if (bounds := CALLS[name].outputs[0].range) != (None, None):
-                known = self._of(result)
-                known.apart.append(None)
-                known.limit(*bounds)
-            case () if name in TESTS:
-                text, part = inputs
-                if isinstance(text, ir.Var) and isinstance(part, ir.Const) and isinstance(part.value, str):
-                    return self._add_test(text, TextTest(name, part.value))
-        return None
-
-    def _add_test(self, text: ir.Var, test: TextTest) -> str | None:
-        known = self._of(text)
-        before = known.text()
-        known.tests.append(test)
-        if known.is_possible():
-            return None
-        return f"{name_of(text)} can't be both {before or 'one of its values'} and {test}"
 
     def _add_row(self, row: ir.Match) -> str | None:
         if row.relation in self.lists and isinstance(subject := row.arguments[0], ir.Var):
             return self._add_list(subject, self.lists[row.relation])
-        for at, column in self.columns[row.relation].items():
-            match row.arguments[at]:
-                case ir.Var() as term:
-                    self._of(term).take(column)
-                case ir.Const(value):
-                    known = _Range()
-                    if not (known.take(column) and known.choose([value]) and known.narrow("=", value)):
-                        return f"{column.name} is never {quoted(value)}"
+        for at, term in row.column_terms:
+            column = self.relations[row.relation].columns[at]
+            if isinstance(term, ir.Var):
+                self._of(term).take(column)
+            else:
+                known = _Range()
+                if not (known.take(column) and known.choose([term.value]) and known.narrow("=", term.value)):
+                    return f"{column.name} is never {quoted(term.value)}"
         return None
 
     def _add_list(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
@@ -161,10 +113,6 @@ class Ranges:
         return f"{name} can't be both {before} and {shown}" if before else f"{name} is never {shown}"
 
 
-def _is_limited(column: Column) -> bool:
-    return column.range != (None, None) or column.whole or bool(_choices(column))
-
-
 def _choices(column: Column) -> tuple[Value, ...]:
     """All values of a column, if they are few."""
     booleans = (TRUE, FALSE) if column.kinds & NOT_NULL == Kind.BOOLEAN else ()
@@ -186,10 +134,6 @@ class _Range:
     apart: list[Value] = field(default_factory=list)
     choices: Collection[Value] | None = None
     """All possible values, if they are known."""
-    tests: list[TextTest] = field(default_factory=list)
-    """The tests that the text must pass."""
-    whole: bool = False
-    """Whether it is a whole number."""
 
     def narrow(self, comparator: str, value: Value) -> bool:
         """Add a comparison; return whether something is left."""
@@ -217,7 +161,6 @@ class _Range:
         """Become a value of a column; return whether something is left."""
         if choices := _choices(column):
             self.choose(choices)
-        self.whole |= column.whole
         if column.range != (None, None):
             self.column = self.column or column.name
         return self.limit(*column.range)
@@ -226,6 +169,11 @@ class _Range:
         """Add bounds, None where there is none; return whether something is left."""
         possible = low is None or self.narrow(">=", low)
         return (high is None or self.narrow("<=", high)) and possible
+
+    def compute(self, low: Value, high: Value) -> None:
+        """Become the result of a computation, which is never null."""
+        self.apart.append(None)
+        self.limit(low, high)
 
     def take_default(self, value: _Range, default: ir.Operand) -> None:
         """Become another value with a default where it is null."""
@@ -244,19 +192,12 @@ class _Range:
         is_open = self.low_open or self.high_open
         if self.choices is not None and not any(map(self._admits, self.choices)):
             return False
-        low, high = self.low, self.high
-        if self.whole and self.equal and isinstance(self.equal.value, Decimal):
-            return False
-        if self.whole and self.equal is None and isinstance(low, int | Decimal) and isinstance(high, int | Decimal):
-            return high - low > MOST_TRIED or any(map(self._admits, range(ceil(low), floor(high) + 1)))
         if self.equal is None:
             return _compare(self.low, self.high) in (None, -1) or (self.low == self.high and not is_open)
         return self._admits(self.equal.value)
 
     def _admits(self, value: Value) -> bool:
         if any(kind_of(other) == kind_of(value) and other == value for other in self.apart):
-            return False
-        if isinstance(value, str) and any(TESTS[test.name](value, test.part) == test.negated for test in self.tests):
             return False
         below, above = _compare(value, self.low), _compare(value, self.high)
         return not (below == -1 or above == 1 or (below == 0 and self.low_open) or (above == 0 and self.high_open))

@@ -91,8 +91,6 @@ class Column:
     """The minimum and maximum number that can occur."""
     numbers: tuple[int, ...] = ()
     """The numbers that can occur, if few."""
-    whole: bool = False
-    """Whether its numbers are whole."""
     custom: str = ""
     """A custom constraint of Heat, as in `Property`."""
 

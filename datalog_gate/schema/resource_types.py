@@ -125,7 +125,6 @@ def _column(scalar: Property) -> Column:
         closed=bool(allowed),
         range=scalar.range,
         numbers=numbers,
-        whole=scalar.kind == "integer",
         custom=scalar.custom,
     )
 

@@ -12,11 +12,11 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import LONGEST, quoted
 from datalog_gate.analysis.linting import Found, Review, lint, warn
-from datalog_gate.analysis.ranges import Limited, Lists, Ranges, limited_columns
+from datalog_gate.analysis.ranges import Lists, Ranges
 from datalog_gate.analysis.slices import derivable
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.schema.declaration import RelationRef, relation_name
+from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
 
 @lint(
@@ -33,7 +33,7 @@ def find_contradictions(review: Review) -> Found:
     for rule in rules:
         if relations[rule.relation].generated == "in":
             lists.setdefault(rule.relation, []).extend(term for term in rule.arguments if isinstance(term, ir.Const))
-    contradictions = _Contradictions(limited_columns(relations), review.by_relation, lists)
+    contradictions = _Contradictions(relations, review.by_relation, lists)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
     inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in rules)) - review.by_relation.keys()
@@ -68,7 +68,7 @@ def _nothing_in(body: Sequence[ir.CheckedLiteral], live: Set[RelationRef]) -> st
 
 @dataclass(slots=True)
 class _Contradictions:
-    columns: Limited
+    relations: Mapping[RelationRef, Relation]
     rules: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     lists: Lists
     inner: dict[tuple[Span, str], list[str | None]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class _Contradictions:
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no values satisfy the conjunction, or None."""
-        return self._no_row(body) or Ranges(self.columns, self.lists, BodyFacts(body)).contradiction(body)
+        return self._no_row(body) or Ranges(self.relations, self.lists, BodyFacts(body)).contradiction(body)
 
     def _no_row(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no rule of a relation derives a row with these constants. A body of one literal may be a query and is
