@@ -18,12 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.congress.convert import convert
 from datalog_gate.analysis.congress.library import Entry
 from datalog_gate.api import convert_congress
 from datalog_gate.base.diagnostics import NOWHERE, Diagnostic
@@ -38,7 +35,6 @@ from datalog_gate.files.inputs import fact_lines
 from datalog_gate.files.rules import read_rules
 from datalog_gate.language.ast import Constant, Rule
 from datalog_gate.language.parser import parse
-from tests.sampling import sample
 
 ROOT = Path(__file__).parents[3]
 CASES = Path(os.environ.get("DATALOG_GATE_SHARED", ROOT.parent / "shared")) / "conformance/congress.jsonl"
@@ -271,47 +267,6 @@ def test_a_converted_library_is_one_of_ours_that_means_the_same(library: str) ->
     heads = {statement.head for statement in written[0].parse()[0].statements if isinstance(statement, Rule)}
     for query in {f"{head.name}({', '.join('xyz'[: len(head.arguments)])})" for head in heads}:
         assert ask([ours], query, lines, engine("native")).rows == ask(written, query, lines, engine("native")).rows
-
-
-OPTIONAL = st.sampled_from(
-    ["", "None", "V", "V, lteq(V, 3)", "V, gteq(3, V)", "V, lt(2, V)", "V, equal(V, 3)", "V, t(V)"]
-)
-BOUND = st.sampled_from([None, 2, 3, 4])
-
-
-@settings(max_examples=sample(100))
-@given(
-    st.lists(st.tuples(OPTIONAL, OPTIONAL), min_size=1, max_size=8),
-    st.lists(st.tuples(BOUND, BOUND), max_size=6),
-    st.lists(st.sampled_from([2, 3]), max_size=2),
-)
-def test_conversion_keeps_every_row(
-    rules: list[tuple[str, str]], facts: list[tuple[int | None, int | None]], others: list[int]
-) -> None:
-    text = "".join(f"t({number})\n" for number in (1, *others))
-    for low, high in rules:
-        parts = [
-            (f"{column}={value.replace('V', name)}", rest.replace("V", name))
-            for column, name, (value, _, rest) in (
-                ("port_range_min", "a", low.partition(", ")),
-                ("port_range_max", "b", high.partition(", ")),
-            )
-            if value
-        ]
-        columns = ", ".join(["id=x", *(column for column, _ in parts)])
-        conditions = "".join(f", {rest}" for _, rest in parts if rest)
-        text += f"p(x) :- neutronv2:security_group_rules({columns}){conditions}\n"
-    written = RuleFile("a", "a", text, congress=True)
-    module, _ = written.parse()
-    (modern,) = check([module]).modules
-    ours = RuleFile("a", "a", convert(modern))
-    lines = [
-        FactLine(
-            "neutronv2:security_group_rules", {"id": str(at), "port_range_min": low, "port_range_max": high}, NOWHERE
-        )
-        for at, (low, high) in enumerate(facts)
-    ]
-    assert ask([ours], "p(x)", lines, engine("native")).rows == ask([written], "p(x)", lines, engine("native")).rows
 
 
 def exceptions() -> set[str]:
