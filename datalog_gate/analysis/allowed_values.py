@@ -191,7 +191,6 @@ def _folded(name: str, domain: Domain | None) -> Domain | None:
 def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) -> Known:
     """The domains of a body's variables. Equations with a constant are left out: the domains are used to check them."""
     known, before = dict(outer), None
-    flows = any(map(_flows, body))
     while known != before:
         before = dict(known)
         for literal in body:
@@ -208,21 +207,12 @@ def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) ->
                     known[result] = _both(known.get(result), _folded(name, known[value]))
                 case ir.Call("??", (value, default), (ir.Var() as result,)):
                     known[result] = _both(known.get(result), _either(_of(value, known), _of(default, known)))
-        if not flows:  # matches narrow each variable alone: a second look changes nothing
-            break
     return known
 
 
 def _is_closed(domain: Domain) -> bool:
     """Whether the catalogue lists all of its texts."""
     return domain.complete and domain.listed and bool(domain.texts)
-
-
-def _flows(literal: ir.CheckedLiteral) -> bool:
-    """Whether the literal passes the domain of one variable to another."""
-    if isinstance(literal, ir.Call):
-        return literal.builtin in ("lower", "upper", "??")
-    return isinstance(literal, ir.Compare) and literal.comparator == "="
 
 
 @dataclass(frozen=True, slots=True)

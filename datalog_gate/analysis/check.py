@@ -23,7 +23,7 @@ from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
-from datalog_gate.base.records import dataclass, field, replace
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Module
 from datalog_gate.schema import cloud
@@ -57,15 +57,11 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Modules as checked rules."""
+    """Modules as checked rules, with all relations in them and their kinds."""
 
-    modules: Sequence[Module] = ()
-    rules: Sequence[CheckedRule] = ()
-    relations: Mapping[RelationRef, Relation] = field(default_factory=dict)
-    """All relations in the rules, with their kinds."""
-    kinds: Mapping[RelationRef, list[Kind]] = field(default_factory=dict)
-    """The kinds of the relations of the heads, as `Inference` has them."""
-    diagnostics: Sequence[Diagnostic] = ()
+    rules: list[CheckedRule]
+    relations: dict[RelationRef, Relation]
+    diagnostics: list[Diagnostic]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +73,6 @@ class Focus:
     """The module and the modules it needs. Definitions in the latter count, but not their errors."""
     read: frozenset[str]
     """The full names of the module's relations that other modules read."""
-    below: frozenset[str]
-    """The needed modules that do not depend on the module."""
-    lowered: list[Lowered]
-    """The previous lowering of the modules below, if any. It outlives the check."""
 
 
 @dataclass(slots=True)
@@ -171,18 +163,15 @@ def _translate_congress(draft: _Draft) -> Iterable[Diagnostic]:
     from datalog_gate.analysis.congress.normalize import translate  # few rules are of Congress
 
     untyped, _ = translate(draft.modules, draft.names, {})
-    relations = _lower(untyped, draft.names, Lowered()).relations
+    relations = _lower(untyped, draft.names).relations
     draft.modules, notes = translate(draft.modules, draft.names, relations)
     return notes
 
 
 def _lower_modules(draft: _Draft) -> Iterable[Diagnostic]:
     """``p(x) :- x > 1, not r(x), q(x)`` => ``p(x) :- q(x), x > 1, not r(x)``, and the kinds of `p`."""
-    focus, names = draft.focus, draft.names
-    below = _lower_below(draft.modules, names, focus) if focus and not names.congress else Lowered()
-    known = {module.name for module in below.modules}
-    lowered = _lower([module for module in draft.modules if module.name not in known], names, below)
-    draft.rules, draft.relations = [*lowered.rules], dict(lowered.relations)
+    lowered = _lower(draft.modules, draft.names)
+    draft.rules, draft.relations = lowered.rules, lowered.relations
     return lowered.diagnostics
 
 
@@ -327,31 +316,8 @@ PASSES: tuple[Callable[[_Draft], Iterable[Diagnostic]], ...] = (
 on the right, and reports what is wrong."""
 
 
-def _lower_below(modules: Sequence[Module], names: Names, focus: Focus) -> Lowered:
-    """Lower the modules below the checked one, or return the previous result if they are the same."""
-    below = [module for module in modules if module.name in focus.below]
-    if not below:
-        return Lowered()
-    known = focus.lowered[0].modules if focus.lowered else ()
-    if len(known) != len(below) or any(module is not other for module, other in zip(below, known, strict=True)):
-        count = len(names.diagnostics)
-        lowered = _lower(below, names, Lowered())
-        if len(names.diagnostics) > count:
-            return Lowered()  # names that nothing defines: their messages depend on all modules
-        elsewhere = names.scopes.keys() - focus.below
-        relations = {
-            name: relation
-            for name, relation in lowered.relations.items()
-            if relation_name(name).rpartition(":")[0] not in elsewhere
-        }
-        earlier = set(names.diagnostics)
-        own = [diagnostic for diagnostic in lowered.diagnostics if diagnostic not in earlier]
-        focus.lowered[:] = [replace(lowered, relations=relations, diagnostics=own)]
-    return focus.lowered[0]
-
-
-def _lower(modules: Sequence[Module], names: Names, below: Lowered) -> Lowered:
-    """The checked rules of the modules and of those below, which do not depend on them.
+def _lower(modules: Sequence[Module], names: Names) -> Lowered:
+    """The checked rules of the modules.
 
     Names are resolved, bodies reduced to conjunctions of simple literals and ordered: ``p(x) :- x > 1, not r(x), q(x)``
     => ``p(x) :- q(x), x > 1, not r(x)``. Kinds are inferred: ``q(1). p(x) :- q(x), x = "a"`` is a `kind-mismatch`.
@@ -361,20 +327,16 @@ def _lower(modules: Sequence[Module], names: Names, below: Lowered) -> Lowered:
         for rule in module.rules:
             lowering.lower(rule, module.name)
     own = names.own()
-    relations = {**below.relations, **lowering.relations}
-    relations.update(own)
+    relations = lowering.relations | own
     diagnostics = [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
     diagnostics += lowering.diagnostics
     ordered = [order(rule, spans, diagnostics) for rule, spans in lowering.rules]
     written = [checked_rule for checked_rule in ordered if checked_rule]
     rules = [*written, *_given_rules(written, relations, names), *stand_ins(relations, own)]
-    rules = [rule for rule in rules if rule.relation not in below.kinds]
     fixed = own.keys() - names.undeclared
-    inference = infer(rules, relations, fixed, names.given, names.congress, known=below.kinds)
-    every_rule = [*below.rules, *rules]
-    diagnostics += [*inference.diagnostics, *check_sets(lowering.sets, every_rule, inference.relations, names.given)]
-    kinds = {rule.relation: inference.kinds[rule.relation] for rule in every_rule}
-    return Lowered(modules, every_rule, inference.relations, kinds, [*below.diagnostics, *diagnostics])
+    inference = infer(rules, relations, fixed, names.given, names.congress)
+    diagnostics += [*inference.diagnostics, *check_sets(lowering.sets, rules, inference.relations, names.given)]
+    return Lowered(rules, inference.relations, diagnostics)
 
 
 def _given_rules(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import name_of
@@ -40,13 +40,11 @@ def infer(
     fixed: Iterable[str],
     given: Container[str],
     congress: Container[str],
-    known: Mapping[RelationRef, list[Kind]],
 ) -> Inference:
     """Infer the kinds of all columns. The rules of `fixed` relations, which are declared, must fit the declarations.
 
     During inference columns of several kinds are marked as `MIXED`: a rule must say which kind it means, unless its
-    module is in `congress`. Columns of `given` relations are not marked, since the caller chose their facts. `kinds`
-    are those of the `known` relations, from an earlier inference; no rule derives them.
+    module is in `congress`. Columns of `given` relations are not marked, since the caller chose their facts.
     """
     derived = {rule.relation for rule in rules}
     fixed = frozenset(fixed)
@@ -59,11 +57,9 @@ def infer(
         ]
         for name, relation in relations.items()
     }
-    kinds |= known
     inference = Inference(dict(relations), kinds, fixed, congress)
     settle(rules, inference.spread)
     inference.judging = True
-    inference.unfilled = {name for name, columns in kinds.items() if NOTHING in columns}
     for rule in rules:
         inference.judge(rule)
     inference.relations = {name: _with_kinds(relation, kinds[name]) for name, relation in relations.items()}
@@ -97,18 +93,12 @@ class Inference:
     _asks_for_kinds: bool = True
     """Whether the checked rule must say which of several kinds it means."""
     _mismatched: set[ir.Var] = field(default_factory=set)
-    unfilled: Collection[RelationRef] = ()
-    """The relations with a column that no rule fills."""
-    _spread: dict[int, Kinds] = field(default_factory=dict)
-    """The latest kinds of the variables of each rule's body, by the id of the body."""
-    _binders: dict[int, dict[ir.Var, int]] = field(default_factory=dict)
-    """The binders of each rule's body, by the id of the body."""
 
     def spread(self, rule: ir.CheckedRule) -> bool:
         """Add the kinds of a rule's head to its relation; return whether a column changed."""
         if self.relations[rule.relation].name in self.fixed:
             return False
-        kinds = self._spread[id(rule.body)] = self._narrow_all(rule.body, {})
+        kinds = self._narrow_all(rule.body, {})
         columns = self.kinds[rule.relation]
         before = list(columns)
         for at, argument in enumerate(rule.arguments):
@@ -118,10 +108,7 @@ class Inference:
     def judge(self, rule: ir.CheckedRule) -> None:
         self._mismatched.clear()
         self._asks_for_kinds = relation_name(rule.relation).rpartition(":")[0] not in self.congress
-        kinds = self._spread.get(id(rule.body))
-        if kinds is None or any(isinstance(part, ir.Match) and part.relation in self.unfilled for part in rule.body):
-            kinds = self._narrow_all(rule.body, {})
-        self._judge_all(rule.body, kinds)
+        kinds = self._settle(rule.body, {})
         relation = self.relations[rule.relation]
         if relation.name not in self.fixed:
             return
@@ -136,36 +123,21 @@ class Inference:
 
     def _settle(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
         kinds = self._narrow_all(body, outer)
-        self._judge_all(body, kinds)
+        for literal in body:
+            self._judge(literal, kinds)
+            if isinstance(literal, ir.Call) and literal.builtin == "??" and self._asks_for_kinds:
+                self._judge_default(literal, body, kinds)
         return kinds
 
     def _narrow_all(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
         kinds: Kinds = dict(outer)
-        binders = self._binders_of(body, outer)
-        flows = any(map(_flows, body))
+        binders = _binders(body, outer)
         before = None
         while kinds != before:
             before = dict(kinds)
             for literal in body:
                 self._narrow(literal, kinds, binders)
-            if not flows:  # matches narrow each variable by itself: a second pass changes nothing
-                break
         return kinds
-
-    def _judge_all(self, body: Sequence[ir.CheckedLiteral], kinds: Kinds) -> None:
-        for literal in body:
-            self._judge(literal, kinds)
-            if isinstance(literal, ir.Call) and literal.builtin == "??" and self._asks_for_kinds:
-                self._judge_default(literal, body, kinds)
-
-    def _binders_of(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> dict[ir.Var, int]:
-        """The binders of a body; those of a rule's own body are cached."""
-        if outer:
-            return _binders(body, outer)
-        known = self._binders.get(id(body))
-        if known is None:
-            known = self._binders[id(body)] = _binders(body, ())
-        return known
 
     def _narrow(self, literal: ir.CheckedLiteral, kinds: Kinds, binders: dict[ir.Var, int]) -> None:
         match literal:
@@ -413,13 +385,6 @@ def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> dict
             group = pair.union(*(same.get(var, ()) for var in pair))
             same.update(dict.fromkeys(group, group))
     return counts | {var: sum(counts.get(member, 0) for member in group) for var, group in same.items()}
-
-
-def _flows(literal: ir.CheckedLiteral) -> bool:
-    """Whether the kind of one variable depends on that of another."""
-    if isinstance(literal, ir.Call):
-        return literal.builtin in ("??", "+")
-    return isinstance(literal, ir.Fold) or (isinstance(literal, ir.Compare) and literal.comparator == "=")
 
 
 def _orders(literal: ir.CheckedLiteral) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from datalog_gate.analysis.check import SERVICES, Checked, Focus, Lowered, check
+from datalog_gate.analysis.check import SERVICES, Checked, Focus, check
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, RulesError
@@ -42,10 +42,6 @@ class ParsedRules:
         modules = [token.text for _, token in self.tokens.named("module")]
         return frozenset([*(name.rpartition(":")[0] for name in names), *modules])
 
-    def may_read(self, modules: Collection[str]) -> bool:
-        """Whether it may read one of the modules. In a pack that is loaded alone, names have a longer prefix."""
-        return any(name in modules or name.rpartition(":")[2] in modules for name in self.reads)
-
     @cached_property
     def unlocks(self) -> bool:
         return any(rule.annotation and rule.annotation.name == "unlock" for rule in self.module.rules)
@@ -58,7 +54,7 @@ class ParsedRules:
 
 class RuleFolder:
     """Rule files at one moment. Unchanged files are parsed once: all states of a folder share `parsed`, which has the
-    last text of each file. `lowered` is shared by the checks of one file."""
+    last text of each file."""
 
     def __init__(
         self,
@@ -66,10 +62,9 @@ class RuleFolder:
         files: Sequence[RuleFile],
         catalogue: Catalogue,
         parsed: dict[str, ParsedRules],
-        lowered: list[Lowered],
     ) -> None:
         self.tops, self.files, self.catalogue = tuple(tops), tuple(files), catalogue
-        self._parsed, self._lowered = parsed, lowered
+        self._parsed = parsed
         self._by_name = {file.file: file for file in files}
 
     def parsed(self, name: str) -> ParsedRules | None:
@@ -120,12 +115,7 @@ class RuleFolder:
         read = {name for parsed in others for name in parsed.relations}
         readers = (parsed for parsed in others if parsed.reads & own)
         read |= {f"{module}:{name.rpartition(':')[2]}" for parsed in readers for name in parsed.relations}
-        resting = own | {module}
-        while more := {parsed.module.name for parsed in others if parsed.may_read(resting)} - resting:
-            resting |= more
-        focus = Focus(
-            module, frozenset(needed), read=frozenset(read), below=frozenset(needed - resting), lowered=self._lowered
-        )
+        focus = Focus(module, frozenset(needed), frozenset(read))
         return self._check(files, focus)
 
     def _check(
@@ -180,13 +170,13 @@ def read_folder(
     except RulesError as error:
         wrong = tuple(diagnostic for diagnostic in error.diagnostics if diagnostic.code != "syntax")
         files = [file for top in tops for file in _readable(top)]
-    return with_texts(RuleFolder(tops, files, catalogue, parsed, []), unsaved), wrong
+    return with_texts(RuleFolder(tops, files, catalogue, parsed), unsaved), wrong
 
 
 def with_texts(folder: RuleFolder, unsaved: Mapping[Path, str]) -> RuleFolder:
     """The folder with other texts for files below it, including new files."""
     files = replace_texts(folder.files, unsaved, folder.tops)
-    return RuleFolder(folder.tops, files, folder.catalogue, folder._parsed, folder._lowered)
+    return RuleFolder(folder.tops, files, folder.catalogue, folder._parsed)
 
 
 def _readable(top: Path) -> Iterator[RuleFile]:

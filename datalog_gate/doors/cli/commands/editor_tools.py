@@ -71,7 +71,7 @@ def _read_rules(paths: Sequence[Path], catalogue: Catalogue) -> RuleFolder:
         if any(diagnostic.code != "syntax" for diagnostic in error.diagnostics):
             raise
         return read_folder(paths, {}, catalogue, {})[0]
-    return RuleFolder(paths, files, catalogue, {}, [])
+    return RuleFolder(paths, files, catalogue, {})
 
 
 def _edit(path: Path) -> None:
