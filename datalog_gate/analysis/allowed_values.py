@@ -5,7 +5,6 @@ A least fixpoint, like that of the kinds: the texts that flow into a column, fro
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -17,7 +16,7 @@ from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import LONGEST, TESTS, name_of, takes_given
 from datalog_gate.analysis.property_paths import PathMeaning, read_path
 from datalog_gate.analysis.strata import settle
-from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, did_you_mean, suggest_code
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, did_you_mean
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
@@ -72,11 +71,6 @@ FIRST_STEPS = {
     ("heat:parameter_attribute", "attribute"): Domain(frozenset(_OF_PARAMETERS.split()), listed=True),
 }
 """Columns that hold a path into what a template writes, with the words that it can begin with."""
-CONSTRAINTS: Mapping[str, Sequence[str]] = {
-    "length": ("min", "max"), "range": ("min", "max"), "modulo": ("step", "offset"),
-    **dict.fromkeys(("allowed_values", "allowed_pattern", "custom_constraint", "description"), ()),
-}  # fmt: skip
-"""The constraints that a parameter may have, and their parts."""
 ANY_ATTRIBUTE = ("OS::Heat::", "AWS::AutoScaling::", "AWS::CloudFormation::")
 """Types with the attributes of their members or the outputs of their stacks."""
 FILES = (".yaml", ".yml", ".json", ".template")
@@ -245,10 +239,6 @@ class _Judge:
                     if (domain := known.get(value)) and domain.listed:
                         domain = domain._replace(complete=False)
                         yield from _strange(f"{name_of(value)} is never", default, domain, span)
-                case ir.Call("starts_with", (ir.Var() as value, ir.Const(str() as part)), _, span) if any(
-                    at == 1 and relation_name(match.relation) in OF_SCALARS for match, at in body.places(value)
-                ):
-                    yield from self._start_of_path(part, span)
                 case ir.Call(name, (ir.Var() as value, ir.Const(str() as part)), _, span) if name in TESTS:
                     domain = known.get(value)
                     if domain and domain.listed and domain.texts and not domain.what:
@@ -298,8 +288,6 @@ class _Judge:
                     step = ir.Const(str(argument.value).partition(".")[0])
                     what = f"{column} of {match.relation} never begins with"
                     yield from _strange(what, step, first, match.span)
-                    if column == "attribute":
-                        yield from _constraint(str(argument.value), match)
                 else:
                     yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
             elif match.relation in self.facts and len(body.own) <= LONGEST:
@@ -346,19 +334,6 @@ class _Judge:
             yield Diagnostic("unknown-value", what + why, span, meaning.suggestion, "error" if severe else "warning")
         elif name == "heat:property":
             yield from self._value_at(text, match, meaning, body, bool(own))
-
-    def _start_of_path(self, part: str, span: Span) -> Iterator[Diagnostic]:
-        """Report a prefix of a path that starts with no property, or whose steps are not separated by dots."""
-        first, *rest = re.split(r"[./\[]", part)
-        names = _types_by_property(self.catalogue)
-        known = first in names if rest else any(name.startswith(first) for name in names)
-        if not known:
-            near = did_you_mean(first, names)
-            yield Diagnostic("unknown-value", f"no path starts with {part!r}", span, near, "warning")
-        elif "/" in part or "[" in part:
-            written = re.sub(r"[/\[]+", ".", part.rstrip("]")).replace("]", "")
-            advice = suggest_code(f'"{written}"')
-            yield Diagnostic("unknown-value", f"no path starts with {part!r}", span, advice, "warning")
 
     def _value_at(
         self, path: str, match: ir.Match, meaning: PathMeaning, body: BodyFacts, certain: bool
@@ -411,21 +386,6 @@ def _types_by_property(catalogue: Catalogue) -> Mapping[str, Sequence[ResourceTy
         for schema in kind.properties:
             by_property.setdefault(schema.name, []).append(kind)
     return by_property
-
-
-def _constraint(path: str, match: ir.Match) -> Iterator[Diagnostic]:
-    """Report a bad path into the constraints of a parameter: ``constraints.0.range.max``."""
-    first, *rest = path.split(".")
-    if first != "constraints" or not rest:
-        return
-    what = f"attribute of {match.relation} is never {path!r}"
-    if not rest[0].isdigit():
-        advice = f"write the index of a constraint, constraints.0.{'.'.join(rest)}"
-        yield Diagnostic("unknown-value", f"{what}: constraints is a list", match.span, advice, "warning")
-        return
-    known: Collection[str] = CONSTRAINTS if len(rest) == 2 else CONSTRAINTS.get(rest[1], ()) if len(rest) == 3 else ()
-    if known and rest[-1] not in known:
-        yield Diagnostic("unknown-value", what, match.span, did_you_mean(rest[-1], known), "warning")
 
 
 def _no_such_text(value: ir.Var, builtin: str, part: str, domain: Domain, span: Span) -> Iterator[Diagnostic]:

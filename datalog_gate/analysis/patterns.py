@@ -92,15 +92,8 @@ def find_looseness(pattern: str) -> tuple[str, str] | None:
                 else ""
             )
             return message or f"`{anchor}` applies to some alternatives only", suggest_code(f'"{front}({bare}){back}"')
-    if (blank := re.search(r"(?<!\\)\$\s+$|^\s+\^", pattern)) and not pattern.startswith("(?"):
-        where = "before its start, `^`" if "^" in blank[0] else "after its end, `$`"
-        return f"no text has a blank {where}", suggest_code(f'"{pattern.strip()}"')
-    if not pattern.startswith("(?") and pattern.endswith(" ") and not pattern.endswith("\\ ") and len(branches) > 1:
-        return "the last alternative ends in a blank", suggest_code(f'"{pattern.strip()}"')
     if re.search(r"\[[^]]*?A-z", pattern):
         return "`A-z` also matches the signs between `Z` and `a`", 'write "A-Za-z" in the brackets'
-    if dots := re.search(r"\[[^]]*?(\w)\.\.(\w)[^]]*\]", pattern):
-        return "`..` in brackets is a dot", f'write "{dots[1]}-{dots[2]}" in the brackets'
     if "*" in pattern and not set(pattern) & set("^$.[]()|\\+?{}"):
         return "`*` repeats the character before it", suggest_code(f'"^{pattern.replace("*", ".*")}$"')
     return None

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
@@ -56,7 +56,6 @@ def _range(match: ir.Match, low: tuple[str, int], high: tuple[str, int], body: B
     lows, highs = (_comparisons(end, body) for end in ends)
     yield from _excluding_defaults(low[0], lows, "<")
     yield from _excluding_defaults(high[0], highs, ">")
-    yield from _reversed_range((low[0], lows), (high[0], highs), match)
     at_least = {limit for sign, limit, _, _ in lows if sign == ">="}
     at_most = {limit for sign, limit, _, _ in highs if sign == "<="}
     exact = _equals(ends[0], match, body) & _equals(ends[1], match, body)
@@ -112,26 +111,3 @@ def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: st
             message = f"a range without {column} has no bound, but with this default, {show(default)} {comparator}"
             advice = f"write the widest default, ?? {0 if sign == '<' else 65535}"
             yield warn("narrow-range", f"{message} {show(limit)} is false", span, advice)
-
-
-def _reversed_range(
-    low: tuple[str, Sequence[Comparison]], high: tuple[str, Sequence[Comparison]], match: ir.Match
-) -> Found:
-    """Report a range that would have to begin after its end: ``min > 600, max < 600``. ICMP is left out, since its two
-    columns are a type and a code."""
-    constants = [term.value for term in match.arguments if isinstance(term, ir.Const)]
-    if any(str(value).startswith(("icmp", "ipv6-icmp")) for value in constants):
-        return
-    for sign, least, default, span in low[1]:
-        for other, most, other_default, _ in high[1]:
-            if not (isinstance(least, int) and isinstance(most, int) and sign[0] == ">" and other[0] == "<"):
-                continue
-            start, end = least + (sign == ">"), most - (other == "<")
-            defaults = (
-                isinstance(default, int) and default >= start,
-                isinstance(other_default, int) and other_default <= end,
-            )
-            if end < start and not any(defaults):
-                message = f"this finds only a range whose {high[0]} is below its {low[0]}"
-                advice = f"write {low[0]} ?? 0 <= {show(least)}, {high[0]} ?? 65535 >= {show(most)}"
-                yield warn("narrow-range", message, span, advice)
