@@ -103,13 +103,6 @@ class RuleTokens:
         end = next((at for at in range(index, len(self.tokens)) if self.starts[at] != start), len(self.tokens) - 1)
         return range(start, end)
 
-    def statements(self) -> Iterator[range]:
-        index = 0
-        while index < len(self.tokens) - 1:
-            statement = self.statement(index)
-            yield statement
-            index = max(statement.stop, index + 1)
-
     def named(self, *roles: Role) -> Iterator[tuple[int, Token]]:
         """The tokens with one of these roles."""
         return ((index, token) for index, token in enumerate(self.tokens) if self.role(index) in roles)

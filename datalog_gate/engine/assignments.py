@@ -180,7 +180,7 @@ class Assignments:
     def _place(self, match: Match, binding: Binding) -> Place | None:
         """The place to look up the rows of a match; None if a variable is null, which never joins."""
         fixed = [(at, term) for at, term in match.column_terms if isinstance(term, Const) or term in binding]
-        columns, key = tuple([at for at, _ in fixed]), tuple([_value(term, binding) for _, term in fixed])
+        columns, key = tuple([at for at, _ in fixed]), tuple([value_of(term, binding) for _, term in fixed])
         if any(value is None and isinstance(term, Var) for value, (_, term) in zip(key, fixed, strict=True)):
             return None
         return match.relation, columns, key
@@ -193,12 +193,12 @@ class Assignments:
                 case Compare(comparator, left, right, _, when_unknown):
                     for side, other in ((left, right), (right, left)):
                         if isinstance(side, Var) and side not in binding:
-                            binding[side] = _value(other, binding)
+                            binding[side] = value_of(other, binding)
                             return True
-                    operands = _value(left, binding), _value(right, binding)
+                    operands = value_of(left, binding), value_of(right, binding)
                     return compare(comparator, *operands, when_unknown, scoped.literal.null_test)
                 case Call(builtin, inputs, outputs, _, when_unknown):
-                    values = [_value(operand, binding) for operand in inputs]
+                    values = [value_of(operand, binding) for operand in inputs]
                     self.watch.count(cost(values))
                     if not outputs:
                         return holds(builtin, values, when_unknown)
@@ -271,7 +271,7 @@ def _extend(match: Match, row: Row, binding: Binding, in_error: bool = False) ->
             continue
         if isinstance(argument, Var) and argument not in extended:
             extended[argument] = value
-        elif not fits(value, _value(argument, extended), isinstance(argument, Const)):
+        elif not fits(value, value_of(argument, extended), isinstance(argument, Const)):
             return None
     return extended
 
@@ -283,7 +283,7 @@ def _bind_output(output: Operand | None, value: Value, binding: Binding) -> bool
     return output is None or fits(value, output.value, constant=True)
 
 
-def _value(operand: Operand, binding: Binding) -> Value:
+def value_of(operand: Operand, binding: Binding) -> Value:
     return operand.value if isinstance(operand, Const) else binding[operand]
 
 

@@ -13,7 +13,7 @@ from datalog_gate.analysis.program import operands, variables
 from datalog_gate.analysis.safety import ScopedLiteral
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind, Row, Value, in_order, kind_of
-from datalog_gate.engine.assignments import Assignments, Binding, Cause, head_row
+from datalog_gate.engine.assignments import Assignments, Binding, Cause, head_row, value_of
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.least_model import Model
 from datalog_gate.engine.native import Rounds, errors_of, rounds
@@ -163,7 +163,7 @@ class Provenance:
 
     def _matched(self, match: ir.Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
         """The first row that matches and was derived before round `latest`, if any."""
-        key = tuple([term.value if isinstance(term, ir.Const) else binding[term] for _, term in match.column_terms])
+        key = tuple([value_of(term, binding) for _, term in match.column_terms])
         rows = self._search.rows(match.relation, match.columns, key)
         if match.relation in reached:
             rounds_of = reached[match.relation]

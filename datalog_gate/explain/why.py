@@ -17,7 +17,7 @@ from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Row, Value, in_order
-from datalog_gate.engine.assignments import Assignments, Binding, Cause
+from datalog_gate.engine.assignments import Assignments, Binding, Cause, value_of
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.builtins import aggregate
 from datalog_gate.engine.native import errors_of
@@ -116,7 +116,7 @@ class Why:
         """The value of an aggregate in the rule's body. Errors: BudgetError."""
         needs = next(scoped.needs for scoped in scope_body(rule.body, rule.arguments) if scoped.literal is literal)
         bindings = self._search.of_body(scope_inner(literal, needs), {var: binding[var] for var in needs})
-        terms = {tuple(_value(term, extended) for term in literal.terms) for extended, _ in bindings}
+        terms = {tuple(value_of(term, extended) for term in literal.terms) for extended, _ in bindings}
         rows = in_order([row for row in terms if row[0] is not None])
         if call := _aggregates(rule).get(literal.target):
             (target,) = call.outputs
@@ -224,7 +224,3 @@ def _next(waiting: Sequence[ScopedLiteral], binding: Binding) -> ScopedLiteral:
 
     matches = [scoped for scoped in waiting if isinstance(scoped.literal, ir.Match)]
     return min(matches, key=lambda scoped: (-known(scoped), scoped.literal.span))
-
-
-def _value(term: ir.Operand, binding: Binding) -> Value:
-    return term.value if isinstance(term, ir.Const) else binding[term]

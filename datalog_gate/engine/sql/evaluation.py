@@ -26,6 +26,7 @@ from datalog_gate.engine.sql.compiler import (
     builtin_table,
 )
 from datalog_gate.engine.sql.database import Database
+from datalog_gate.engine.sql.expressions import place_of
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation, SqlRow, SqlValue, identifier, table_name
 from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.schema.signatures import CALLS
@@ -99,7 +100,7 @@ def temporary_facts(
     try:
         for name in inputs:
             unfit += load_facts(lifted, facts, database, temporary=True, inputs=(name,))
-            created.append(_table(table_name(name)))
+            created.append(place_of(table_name(name)))
         yield unfit
     finally:
         for table in created:
@@ -109,7 +110,7 @@ def temporary_facts(
 def index_roots(database: Database, table: RelationTable) -> None:
     """Index the roots of a table in PostgreSQL, which otherwise plans the joins badly."""
     if database.dialect == "postgres":
-        place = exp.Table(this=identifier(table.name))
+        place = place_of(table.name)
         index = exp.Index(table=place, params=exp.IndexParameters(columns=[exp.column(identifier(ROOT))]))
         database.execute(exp.Create(this=index, kind="INDEX"))
         database.execute(exp.Analyze(tables=[place.copy()]))
@@ -176,9 +177,9 @@ class _SqlEvaluation:
             for relation, name in names.items():
                 self.copy(table_name(relation, NEXT), name)
                 self.drop(table_name(relation, NEW))
-                renamed = exp.AlterRename(this=_table(table_name(relation, NEW)))
+                renamed = exp.AlterRename(this=place_of(table_name(relation, NEW)))
                 self.database.execute(
-                    exp.Alter(this=_table(table_name(relation, NEXT)), kind="TABLE", actions=[renamed])
+                    exp.Alter(this=place_of(table_name(relation, NEXT)), kind="TABLE", actions=[renamed])
                 )
 
     def run_query(self, query: RuleQuery) -> None:
@@ -206,14 +207,14 @@ class _SqlEvaluation:
         self.created.append(statement.this.this.name)
 
     def copy(self, source: str, target: str) -> None:
-        self.database.execute(exp.Insert(this=_table(target), expression=exp.select("*").from_(_table(source))))
+        self.database.execute(exp.Insert(this=place_of(target), expression=exp.select("*").from_(place_of(source))))
 
     def has_rows(self, name: str) -> bool:
-        return bool(self.database.fetch(exp.select(exp.Literal.number(1)).from_(_table(name)).limit(1)))
+        return bool(self.database.fetch(exp.select(exp.Literal.number(1)).from_(place_of(name)).limit(1)))
 
     def drop(self, *names: str) -> None:
         for name in names:
-            self.database.execute(exp.Drop(kind="TABLE", tables=[_table(name)], exists=True))
+            self.database.execute(exp.Drop(kind="TABLE", tables=[place_of(name)], exists=True))
 
     def answer(self, unfit: Iterable[Unfit], counted: bool) -> SqlAnswer:
         program, lifted = self.program, self.program.lifted.relations
@@ -243,7 +244,7 @@ class _SqlEvaluation:
                 continue
             table = program.tables[relation]
             query = exp.select(*map(exp.column, map(identifier, table.names)))
-            fetched = self.database.fetch(query.from_(_table(table.name))) if relation in self.filled else []
+            fetched = self.database.fetch(query.from_(place_of(table.name))) if relation in self.filled else []
             decoded = table.decode(fetched)
             rows[relation] = {row for row in decoded if not is_lifted or (row[0], relation) not in unsettled}
         return SqlAnswer(rows, frozenset(unsettled), counts)
@@ -252,9 +253,9 @@ class _SqlEvaluation:
         """The number of rows of each root; None stands for all."""
         table, number = self.program.tables[relation], exp.Count(this=exp.Star())
         if relation not in self.program.lifted.relations:
-            return [(None, count) for (count,) in self.database.fetch(exp.select(number).from_(_table(table.name)))]
+            return [(None, count) for (count,) in self.database.fetch(exp.select(number).from_(place_of(table.name)))]
         root = exp.column(identifier(table.names[0]))
-        return self.database.fetch(exp.select(root, number).from_(_table(table.name)).group_by(root.copy()))
+        return self.database.fetch(exp.select(root, number).from_(place_of(table.name)).group_by(root.copy()))
 
 
 def _compute(builtin: str, inputs: SqlRow, representation: Representation) -> tuple[SqlValue, bool]:
@@ -266,7 +267,3 @@ def _compute(builtin: str, inputs: SqlRow, representation: Representation) -> tu
         return holds(builtin, values, when_unknown=False), False
     except (EvaluationError, ValueError):
         return None, True
-
-
-def _table(name: str) -> exp.Table:
-    return exp.Table(this=identifier(name))
