@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from enum import Enum
-from operator import attrgetter
 
 from sqlglot import exp
 
@@ -167,16 +166,19 @@ class RelationTable:
 
     def encode(self, rows: Iterable[Row]) -> EncodedRows:
         """Rows of the relation, with the root first if it is lifted, as SQL values."""
-        columns: list[Sequence[SqlValue]] = []
+        encoded: list[SqlRow] = []
         unfit: list[tuple[int, int]] = []
-        rows = [*rows]
-        if not self.columns:
-            return EncodedRows([(True,)] * len(rows), [])
-        for at, (column, values) in enumerate(zip(self.columns, zip(*rows, strict=True), strict=False)):
-            encoded, wrong = _encode_column(column.representation, values)
-            columns.append(encoded)
-            unfit += ((row, at) for row in wrong)
-        return EncodedRows([*zip(*columns, strict=True)], unfit)
+        representations = [column.representation for column in self.columns]
+        for place, row in enumerate(rows):
+            values: list[SqlValue] = []
+            for at, value in enumerate(row):
+                try:
+                    values.append(representations[at].encode(value))
+                except ValueError:
+                    values.append(None)
+                    unfit.append((place, at))
+            encoded.append(tuple(values) if self.columns else (True,))
+        return EncodedRows(encoded, unfit)
 
     def decode(self, rows: Iterable[Sequence[SqlValue]]) -> Iterator[Row]:
         """The rows of SQL values."""
@@ -227,50 +229,3 @@ def _distinct_names(names: Iterable[str]) -> list[str]:
             plain = _with_digest(plain, f"{at} {name}")
         chosen[plain.casefold()] = plain
     return [*chosen.values()]
-
-
-def _encode_column(representation: Representation, values: Sequence[Value]) -> tuple[Sequence[SqlValue], list[int]]:
-    """The SQL values of a column, and the positions of values that do not fit. Usually all have one type, which is
-    checked at once."""
-    types = set(map(type, values))
-    types.discard(type(None))
-    fast = _AT_ONCE.get(representation)
-    if fast and types <= {fast.type}:
-        known = values if None not in values else [value for value in values if value is not None]
-        if not known:
-            return values, []  # type: ignore[return-value]
-        if fast.fits(known):
-            if fast.plain is None:
-                return values, []  # type: ignore[return-value]
-            return [None if value is None else fast.plain(value) for value in values], []
-    encoded: list[SqlValue] = []
-    wrong: list[int] = []
-    for at, value in enumerate(values):
-        try:
-            encoded.append(representation.encode(value))
-        except ValueError:
-            encoded.append(None)
-            wrong.append(at)
-    return encoded, wrong
-
-
-@dataclass(frozen=True, slots=True)
-class _AtOnce:
-    type: type
-    fits: Callable[[Sequence[Value]], bool]
-    plain: Callable[[Value], SqlValue] | None = None
-
-
-def _all_plain(texts: Iterable[str]) -> bool:
-    joined = "".join(texts)
-    return joined.isascii() and "\0" not in joined
-
-
-_AT_ONCE = {
-    Representation.TEXT: _AtOnce(str, _all_plain),  # type: ignore[arg-type]
-    Representation.RESOURCE: _AtOnce(
-        ResourceId, lambda values: _all_plain(map(attrgetter("path"), values)), attrgetter("path")
-    ),
-    Representation.NUMBER: _AtOnce(int, lambda values: min(values) > -LIMIT and max(values) < LIMIT),  # type: ignore
-    Representation.BOOLEAN: _AtOnce(Boolean, lambda _: True, attrgetter("truth")),
-}
