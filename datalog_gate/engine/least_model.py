@@ -99,19 +99,11 @@ class IndexedTable:
 
 def _fill_index(index: Index, keys: tuple[int, ...], rows: Collection[Row], nulls: bool = False) -> Index:
     """Add rows to the index. Rows with a null in `keys` are added only with `nulls`."""
-    if len(keys) == 1:  # the usual case: a call for each row would take a sixth longer
-        (at,) = keys
-        for row in rows:
-            key = row[at]
-            if key in index:
-                index[key].append(row)
-            elif nulls or key is not None:
-                index[key] = [row]
-        return index
+    single = len(keys) == 1
     for key, row in zip(map(itemgetter(*keys), rows), rows, strict=True):
         if key in index:
             index[key].append(row)
-        elif nulls or None not in key:
+        elif nulls or (key is not None if single else None not in key):
             index[key] = [row]
     return index
 
