@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from datalog_gate.base.diagnostics import Advice
+from datalog_gate.base.diagnostics import Advice, Severity
 
-Severity = Literal["error", "warning", "note"]
 CompletionKind = Literal["relation", "builtin", "column", "variable", "keyword", "module", "type", "property", "value"]
 
 SHORTEST = 3

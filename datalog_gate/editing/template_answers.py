@@ -14,6 +14,7 @@ from datalog_gate.editing.answers import Completion, Hover, TextProblem, TextRan
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
 from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, fit_slot, read_outline, slot_at
 from datalog_gate.explain.explanation import format_lines
+from datalog_gate.explain.fix import property_at
 from datalog_gate.schema.declaration import Property, ResourceType, Status
 from datalog_gate.schema.relations import SECTIONS, VERSIONS
 from datalog_gate.schema.resource_types import member_of
@@ -335,16 +336,6 @@ def _offer_functions(names: frozenset[str]) -> Iterator[Completion]:
     for name, (arguments, meaning) in FUNCTIONS.items():
         if name in names:
             yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
-
-
-def property_at(kind: ResourceType, steps: Sequence[str | int]) -> Property | None:
-    """The schema of the property at the steps. List members have that of the list."""
-    among, schema = kind.properties, None
-    for step in steps:
-        if isinstance(step, str):
-            schema = next((candidate for candidate in among if candidate.name == step), None)
-            among = schema.children if schema else ()
-    return schema
 
 
 def _brief(schema: Property) -> str:

@@ -15,13 +15,13 @@ from pathlib import Path
 from datalog_gate.analysis.check import Checked
 from datalog_gate.analysis.policy import LEVELS
 from datalog_gate.api import ExplainedDecision, Rules
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
 from datalog_gate.base.errors import GateError, InputError, RulesError, UsageError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.policy_set import RuleFile, load
-from datalog_gate.editing.answers import Completion, CompletionKind, Severity, TextProblem, TextRange
+from datalog_gate.editing.answers import Completion, CompletionKind, TextProblem, TextRange
 from datalog_gate.editing.project import Project, load_project
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folder, with_texts
 from datalog_gate.editing.source_text import SourceText, source_text
@@ -237,11 +237,6 @@ class Workspace:
         left_out = project.value("select"), project.value("ignore"), project.request().get("now")
         return leave_out_further(find_further_refusals(error, project.heat_types), error.sources, *left_out)
 
-    def _leave_out(self, refusals: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
-        """The refusals without those that the project leaves out."""
-        project = self.project()
-        return leave_out(refusals, project.value("select"), project.value("ignore"))
-
     def _decide(self, path: Path, stack: Stack) -> tuple[ExplainedDecision, Sequence[Diagnostic]]:
         """Judge a stack as `check` does. Return also what Heat would refuse, and warnings. Errors: GateError."""
         project, rules, name = self.project(), self.rules(), self._name(path)
@@ -265,7 +260,7 @@ class Workspace:
         tolerant = tolerated.decision
         assert isinstance(tolerant, ExplainedDecision)
         decision.explain_too(tolerant)
-        found = self._leave_out(find_refusals(stack, project.heat_types))
+        found = leave_out(find_refusals(stack, project.heat_types), project.value("select"), project.value("ignore"))
         refusals, _ = leave_out_ignored(found, tolerated.ignores, decision.now)
         return tolerant, (*refusals, *stack.warnings, *self._find_unfilled(rules), *tolerant.near_misses)
 

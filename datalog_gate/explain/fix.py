@@ -25,7 +25,7 @@ from datalog_gate.decision.judgement import Judgement, decide
 from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.why import Node, Premise
 from datalog_gate.facts.stack_relations import POLICY
-from datalog_gate.schema.declaration import Property, certain_version
+from datalog_gate.schema.declaration import Property, ResourceType, certain_version
 from datalog_gate.schema.relations import UNLOCKED
 from datalog_gate.schema.resource_types import member_of
 from datalog_gate.stack.model import Data, Path, Resource, Stack
@@ -274,18 +274,22 @@ class Fixes:
         """The values that Heat allows there, and the default. Without a default, leaving out a value is never a fix,
         since that may mean everything."""
         kind = self._rules.catalogue.type(cell.resource.type)
-        schema: Property | None = None
-        among = kind.properties if kind else ()
-        for step in cell.path[1:]:
-            if isinstance(step, str):
-                schema = next((candidate for candidate in among if candidate.name == step), None)
-                among = schema.children if schema else ()
-        if schema:
+        if kind and (schema := property_at(kind, cell.path[1:])):
             yield from map(from_python, member_of(schema).allowed if schema.kind in ("list", "map") else schema.allowed)
             if schema.kind == "boolean":
                 yield from (TRUE, FALSE)
             if schema.default is not None and not isinstance(schema.default, list | dict):
                 yield from_python(schema.default)
+
+
+def property_at(kind: ResourceType, steps: Sequence[str | int]) -> Property | None:
+    """The schema of the property at the steps. List members have that of the list."""
+    among, schema = kind.properties, None
+    for step in steps:
+        if isinstance(step, str):
+            schema = next((candidate for candidate in among if candidate.name == step), None)
+            among = schema.children if schema else ()
+    return schema
 
 
 def _with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
