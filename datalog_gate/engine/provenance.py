@@ -164,7 +164,7 @@ class Provenance:
     def _matched(self, match: ir.Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
         """The first row that matches and was derived before round `latest`, if any."""
         key = tuple([value_of(term, binding) for _, term in match.column_terms])
-        rows = self._search.rows(match.relation, match.columns, key)
+        rows = self.model.tables[match.relation].lookup(match.columns, key)
         if match.relation in reached:
             rounds_of = reached[match.relation]
             rows = [row for row in rows if rounds_of.get(row, 0) < latest]  # another engine may have other rows
