@@ -15,7 +15,6 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import variables
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Unknown, Value
-from datalog_gate.engine import syntax
 from datalog_gate.engine.builtins import OF_TEXTS, PER_CALL, SMALL, aggregate, compare, compute, cost, fits, holds
 from datalog_gate.engine.least_model import IndexedTable
 from datalog_gate.engine.plan import MOST_LOOPS, Plan, TooDeepError
@@ -80,12 +79,12 @@ def compile_plan(plan: Plan, emits: bool) -> Compiled:
     start: list[ast.stmt] = []
     for slots, parameter in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
         if slots:
-            start.append(syntax.Assign([syntax.Tuple([*map(_store, slots)], ast.Store())], _load(parameter)))
+            start.append(ast.Assign([ast.Tuple([*map(_store, slots)], ast.Store())], _load(parameter)))
     names = ("lookups", "constants", "known", "emit", "news", "left", "check")
-    parameters = [syntax.Arg(name) for name in names]
+    parameters = [ast.arg(name) for name in names]
     arguments = ast.arguments([], parameters, kwonlyargs=[], kw_defaults=[], defaults=[])
-    function = syntax.FunctionDef("work", arguments, [*start, *body, syntax.Return(_load("left"))], [])
-    module = compile(ast.Module([function], []), "<plan>", "exec")
+    function = ast.FunctionDef("work", arguments, [*start, *body, ast.Return(_load("left"))], [])
+    module = compile(ast.fix_missing_locations(ast.Module([function], [])), "<plan>", "exec")
     (code,) = (co_const for co_const in module.co_consts if isinstance(co_const, CodeType))
     constants = tuple(constant.value for constant in writer.constants)
     return Compiled(FunctionType(code, GLOBALS), tuple(writer.accesses), constants)
@@ -142,10 +141,10 @@ class _FunctionWriter:
         row = self.terms(terms)
         if not emits:
             return [_add_known(row)]
-        fresh = syntax.Compare(_load("row"), [ast.NotIn()], [_load("known")])
+        fresh = ast.Compare(_load("row"), [ast.NotIn()], [_load("known")])
         return [
             _put("row", row),
-            syntax.If(fresh, [_add_known(_load("row")), syntax.Expr(_call("emit", _load("row")))], []),
+            ast.If(fresh, [_add_known(_load("row")), ast.Expr(_call("emit", _load("row")))], []),
         ]
 
     def block(
@@ -181,7 +180,7 @@ class _FunctionWriter:
                 around = inner
                 inner = self.scan(scan, inner, scan.repeats and at < last_costly)
                 if flag and around is not statements:
-                    around.append(syntax.If(_load(flag), [syntax.Break()], []))
+                    around.append(ast.If(_load(flag), [ast.Break()], []))
         if inner is statements:
             inner = self._loop_once(statements)
         inner += last
@@ -211,8 +210,8 @@ class _FunctionWriter:
         self.bound.update(var for _, var in scan.binds)
         if scan.keys:
             group = self.new("g")
-            body.append(_put(group, syntax.Call(syntax.Attribute(rows, "get", ast.Load()), [self.key(scan)], [])))
-            if_group = syntax.If(_is_not_null(_load(group)), [], [])
+            body.append(_put(group, ast.Call(ast.Attribute(rows, "get", ast.Load()), [self.key(scan)], [])))
+            if_group = ast.If(_is_not_null(_load(group)), [], [])
             body.append(if_group)
             body, rows = if_group.body, _load(group)
             self.not_null.update(var for _, var in scan.keys)
@@ -220,12 +219,12 @@ class _FunctionWriter:
             body += self.count(_call("len", rows))
         if distinct:
             targets: list[ast.expr] = [_store(var.name) for _, var in scan.binds]
-            return self._loop(body, targets[0] if len(targets) == 1 else syntax.Tuple(targets, ast.Store()), rows)
+            return self._loop(body, targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store()), rows)
         arity = len(scan.match.arguments)
         is_filtered = scan.twice or (scan.match.new and scan.constants)
         if scan.binds and not is_filtered and 2 * len(scan.binds) >= arity:
             names = {column: var.name for column, var in scan.binds}
-            target = syntax.Tuple([_store(names.get(column, "_")) for column in range(arity)], ast.Store())
+            target = ast.Tuple([_store(names.get(column, "_")) for column in range(arity)], ast.Store())
             return self._loop(body, target, rows)
         row = self.new("r")
         body = self._loop(body, _store(row), rows)
@@ -234,19 +233,19 @@ class _FunctionWriter:
                 body.append(_unless(_equal(_item(row, column), self.term(constant))))
         for first, second in scan.twice:
             equal = _equal(_item(row, first), _item(row, second))
-            body.append(_unless(syntax.BoolOp(ast.And(), [_is_not_null(_item(row, first)), equal])))
+            body.append(_unless(ast.BoolOp(ast.And(), [_is_not_null(_item(row, first)), equal])))
         body += [_put(var.name, _item(row, column)) for column, var in scan.binds]
         return body
 
     def _loop_once(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """A loop of one round, in which a test can use `continue`."""
-        return self._loop(body, _store("_"), syntax.Tuple([syntax.Constant(None)], ast.Load()))
+        return self._loop(body, _store("_"), ast.Tuple([ast.Constant(None)], ast.Load()))
 
     def _loop(self, body: list[ast.stmt], target: ast.expr, rows: ast.expr) -> list[ast.stmt]:
         self.loops += 1
         if self.loops > MOST_LOOPS:
             raise TooDeepError("too many nested loops")
-        loop = syntax.For(target, rows, [], [])
+        loop = ast.For(target, rows, [], [])
         body.append(loop)
         return loop.body
 
@@ -278,10 +277,10 @@ class _FunctionWriter:
         keys = [var for _, var in scan.keys]
         if len(keys) + len(scan.constants) < len(scan.match.arguments):
             index = self.access(scan.access())
-            return syntax.Compare(self.key(scan), [ast.In()], [index]) if keys else index
+            return ast.Compare(self.key(scan), [ast.In()], [index]) if keys else index
         row = self.terms(term for _, term in scan.match.column_terms)
         tests = [_is_not_null(self.term(var)) for var in dict.fromkeys(keys) if var not in self.not_null]
-        tests.append(syntax.Compare(row, [ast.In()], [self.access(Access(scan.match.relation))]))
+        tests.append(ast.Compare(row, [ast.In()], [self.access(Access(scan.match.relation))]))
         return _joined(ast.And(), tests)
 
     def unknowns(self, literal: ir.CheckedLiteral) -> list[ast.stmt]:
@@ -290,12 +289,12 @@ class _FunctionWriter:
             return []
         sides = [self.term(side) for side in (literal.left, literal.right) if isinstance(side, ir.Var)]
         tests = [_is_type(side, "Unknown") for side in sides]
-        return [syntax.If(_joined(ast.Or(), tests), self.count(syntax.Constant(PER_UNKNOWN)), [])] if tests else []
+        return [ast.If(_joined(ast.Or(), tests), self.count(ast.Constant(PER_UNKNOWN)), [])] if tests else []
 
     def comparison(self, compare: ir.Compare) -> ast.expr:
         left, right = self.term(compare.left), self.term(compare.right)
-        flags = syntax.Constant(compare.when_unknown), syntax.Constant(compare.null_test)
-        general = _call("compare", syntax.Constant(compare.comparator), left, right, *flags)
+        flags = ast.Constant(compare.when_unknown), ast.Constant(compare.null_test)
+        general = _call("compare", ast.Constant(compare.comparator), left, right, *flags)
         sides = (compare.left, compare.right)
         variables = [term for term in sides if isinstance(term, ir.Var)]
         constants = [term.value for term in sides if isinstance(term, ir.Const)]
@@ -304,40 +303,40 @@ class _FunctionWriter:
         both_may_be_null = len(variables) == 2 and not self.not_null & set(variables)
         if compare.comparator == "=":
             equal = _equal(left, right)
-            return syntax.BoolOp(ast.And(), [_is_not_null(left), equal]) if both_may_be_null else equal
+            return ast.BoolOp(ast.And(), [_is_not_null(left), equal]) if both_may_be_null else equal
         if compare.comparator == "!=":
-            differ: ast.expr = syntax.Compare(left, [ast.NotEq()], [right])
+            differ: ast.expr = ast.Compare(left, [ast.NotEq()], [right])
             if both_may_be_null:
-                differ = syntax.BoolOp(ast.Or(), [differ, syntax.Compare(left, [ast.Is()], [syntax.Constant(None)])])
+                differ = ast.BoolOp(ast.Or(), [differ, ast.Compare(left, [ast.Is()], [ast.Constant(None)])])
             may_be_unknown = _joined(ast.Or(), [_is_type(self.term(var), "Unknown") for var in variables])
-            return syntax.IfExp(may_be_unknown, general, differ)
-        ordered = syntax.Compare(left, [ORDERS[compare.comparator]()], [right])
+            return ast.IfExp(may_be_unknown, general, differ)
+        ordered = ast.Compare(left, [ORDERS[compare.comparator]()], [right])
         if constants:
-            return syntax.IfExp(_is_type(self.term(variables[0]), type(constants[0]).__name__), ordered, general)
-        alike = syntax.Compare(_call("type", left), [ast.Is(), ast.In()], [_call("type", right), _load("PLAIN")])
-        return syntax.IfExp(alike, ordered, general)
+            return ast.IfExp(_is_type(self.term(variables[0]), type(constants[0]).__name__), ordered, general)
+        alike = ast.Compare(_call("type", left), [ast.Is(), ast.In()], [_call("type", right), _load("PLAIN")])
+        return ast.IfExp(alike, ordered, general)
 
     def call(self, call: ir.Call) -> list[ast.stmt]:
-        name = syntax.Constant(call.builtin)
+        name = ast.Constant(call.builtin)
         inputs = self.terms(call.inputs)
-        steps = syntax.Constant(1 if call.builtin in ARITHMETIC else PER_CALL)
+        steps = ast.Constant(1 if call.builtin in ARITHMETIC else PER_CALL)
         counted = self.count(_call("cost", inputs) if call.builtin in OF_TEXTS else steps)
         if not call.outputs:
-            test = _call("holds", name, inputs, syntax.Constant(call.when_unknown))
+            test = _call("holds", name, inputs, ast.Constant(call.when_unknown))
             return [*counted, _unless(test)]
         value = _call("compute", name, inputs)
         if call.builtin in ARITHMETIC:
             value = self.arithmetic(call, value)
         elif call.builtin == "??":
             first, default = map(self.term, call.inputs)
-            value = syntax.IfExp(_is_type(first, "Unknown"), value, syntax.IfExp(_is_not_null(first), first, default))
+            value = ast.IfExp(_is_type(first, "Unknown"), value, ast.IfExp(_is_not_null(first), first, default))
         (output,) = call.outputs
         if output is None:
-            return [*counted, syntax.Expr(value)]
+            return [*counted, ast.Expr(value)]
         if isinstance(output, ir.Var) and output not in self.bound:
             self.bound.add(output)
             return [*counted, _put(output.name, value)]
-        constant = syntax.Constant(isinstance(output, ir.Const))
+        constant = ast.Constant(isinstance(output, ir.Const))
         return [*counted, _unless(_call("fits", value, self.term(output), constant))]
 
     def arithmetic(self, call: ir.Call, general: ast.expr) -> ast.expr:
@@ -345,11 +344,9 @@ class _FunctionWriter:
         tests: list[ast.expr] = []
         for term in dict.fromkeys(call.inputs):
             value = self.term(term)
-            is_small = syntax.Compare(_load("LEAST"), [ast.Lt(), ast.Lt()], [value, _load("MOST")])
+            is_small = ast.Compare(_load("LEAST"), [ast.Lt(), ast.Lt()], [value, _load("MOST")])
             tests += [_is_type(value, "int"), is_small]
-        return syntax.IfExp(
-            syntax.BoolOp(ast.And(), tests), syntax.BinOp(left, ARITHMETIC[call.builtin](), right), general
-        )
+        return ast.IfExp(ast.BoolOp(ast.And(), tests), ast.BinOp(left, ARITHMETIC[call.builtin](), right), general)
 
     def exists(self, body: Sequence[ir.CheckedLiteral], wanted: bool) -> list[ast.stmt]:
         """Continue if some assignment makes the body true, or with `wanted` false, if none does."""
@@ -357,10 +354,10 @@ class _FunctionWriter:
             return [_unless(test) if wanted else _if_continue(test)]
         flag = self.new("w")
         with self.inner_body():
-            block = self.block(body, frozenset(), [_put(flag, syntax.Constant(True)), syntax.Break()], flag)
+            block = self.block(body, frozenset(), [_put(flag, ast.Constant(True)), ast.Break()], flag)
         test = _load(flag)
         outcome = _unless(test) if wanted else _if_continue(test)
-        return [_put(flag, syntax.Constant(False)), *block, outcome]
+        return [_put(flag, ast.Constant(False)), *block, outcome]
 
     def aggregation(self, fold: ir.Fold) -> list[ast.stmt]:
         is_stored = fold.target not in self.bound
@@ -368,16 +365,16 @@ class _FunctionWriter:
         counts = fold.function == "count"
         first = self.term(fold.terms[0])
         item = first if counts and len(fold.terms) == 1 else self.terms(fold.terms)
-        add: ast.stmt = syntax.Expr(syntax.Call(syntax.Attribute(_load(rows), "add", ast.Load()), [item], []))
+        add: ast.stmt = ast.Expr(ast.Call(ast.Attribute(_load(rows), "add", ast.Load()), [item], []))
         if counts:
-            add = syntax.If(_is_not_null(first), [add], [])
+            add = ast.If(_is_not_null(first), [add], [])
         with self.inner_body():
             body = self.block(fold.body, _variables(fold.terms), [add])
         statements = [_put(rows, _call("set")), *body]
         if counts:
             statements.append(_put(value, _call("len", _load(rows))))
         else:
-            aggregated = _call("aggregate", syntax.Constant(fold.function), _load(rows))
+            aggregated = _call("aggregate", ast.Constant(fold.function), _load(rows))
             statements += [_put(value, aggregated), _unless(_is_not_null(_load(value)))]
         if not is_stored:
             statements.append(_unless(_equal(_load(value), self.term(fold.target))))
@@ -392,10 +389,10 @@ class _FunctionWriter:
         self.bound, self.not_null = bound, not_null
 
     def count(self, rows: ast.expr) -> list[ast.stmt]:
-        over = syntax.Compare(_load("left"), [ast.Lt()], [syntax.Constant(0)])
+        over = ast.Compare(_load("left"), [ast.Lt()], [ast.Constant(0)])
         return [
-            syntax.AugAssign(_store("left"), ast.Sub(), rows),
-            syntax.If(over, [_put("left", _call("check", _load("left")))], []),
+            ast.AugAssign(_store("left"), ast.Sub(), rows),
+            ast.If(over, [_put("left", _call("check", _load("left")))], []),
         ]
 
     def key(self, scan: _Scan) -> ast.expr:
@@ -403,7 +400,7 @@ class _FunctionWriter:
         return self.term(keys[0]) if len(keys) == 1 else self.terms(keys)
 
     def terms(self, terms: Iterable[ir.Operand]) -> ast.expr:
-        return syntax.Tuple([self.term(term) for term in terms], ast.Load())
+        return ast.Tuple([self.term(term) for term in terms], ast.Load())
 
     def term(self, term: ir.Operand) -> ast.expr:
         if isinstance(term, ir.Var):
@@ -432,48 +429,48 @@ def _variables(terms: Iterable[ir.Operand]) -> set[ir.Var]:
 
 
 def _load(name: str) -> ast.expr:
-    return syntax.Name(name, ast.Load())
+    return ast.Name(name, ast.Load())
 
 
 def _store(name: str) -> ast.Name:
-    return syntax.Name(name, ast.Store())
+    return ast.Name(name, ast.Store())
 
 
 def _put(name: str, value: ast.expr) -> ast.stmt:
-    return syntax.Assign([_store(name)], value)
+    return ast.Assign([_store(name)], value)
 
 
 def _call(function: str, *arguments: ast.expr) -> ast.expr:
-    return syntax.Call(_load(function), list(arguments), [])
+    return ast.Call(_load(function), list(arguments), [])
 
 
 def _item(row: str, column: int) -> ast.expr:
-    return syntax.Subscript(_load(row), syntax.Constant(column), ast.Load())
+    return ast.Subscript(_load(row), ast.Constant(column), ast.Load())
 
 
 def _add_known(row: ast.expr) -> ast.stmt:
-    return syntax.Assign([syntax.Subscript(_load("known"), row, ast.Store())], syntax.Constant(None))
+    return ast.Assign([ast.Subscript(_load("known"), row, ast.Store())], ast.Constant(None))
 
 
 def _is_not_null(value: ast.expr) -> ast.expr:
-    return syntax.Compare(value, [ast.IsNot()], [syntax.Constant(None)])
+    return ast.Compare(value, [ast.IsNot()], [ast.Constant(None)])
 
 
 def _equal(left: ast.expr, right: ast.expr) -> ast.expr:
-    return syntax.Compare(left, [ast.Eq()], [right])
+    return ast.Compare(left, [ast.Eq()], [right])
 
 
 def _is_type(value: ast.expr, kind: str) -> ast.expr:
-    return syntax.Compare(_call("type", value), [ast.Is()], [_load(kind)])
+    return ast.Compare(_call("type", value), [ast.Is()], [_load(kind)])
 
 
 def _joined(operator: ast.boolop, tests: list[ast.expr]) -> ast.expr:
-    return tests[0] if len(tests) == 1 else syntax.BoolOp(operator, tests)
+    return tests[0] if len(tests) == 1 else ast.BoolOp(operator, tests)
 
 
 def _unless(test: ast.expr) -> ast.stmt:
-    return _if_continue(syntax.UnaryOp(ast.Not(), test))
+    return _if_continue(ast.UnaryOp(ast.Not(), test))
 
 
 def _if_continue(test: ast.expr) -> ast.stmt:
-    return syntax.If(test, [syntax.Continue()], [])
+    return ast.If(test, [ast.Continue()], [])

@@ -126,7 +126,7 @@ def test_nothing_is_executed_that_came_as_text() -> None:
     ]
     assert calls == [
         "base/records.py: compile(source, '<record>', 'exec')",
-        "engine/codegen.py: compile(ast.Module([function], []), '<plan>', 'exec')",
+        "engine/codegen.py: compile(ast.fix_missing_locations(ast.Module([function], [])), '<plan>', 'exec')",
     ]
 
 
