@@ -152,7 +152,8 @@ def _report(var: ir.Var, span: Span, ordered: Conjunction, slips: Slips, is_grou
     steps, bound = [], set[ir.Var]()
     for literal in ordered:
         if new := sorted({bind.name for bind in binds(literal) - bound} - {""}):
-            steps.append(f"{_label(literal)} ({literal.span}) binds {', '.join(new)}")
+            label = literal.relation if isinstance(literal, ir.Match) else "the condition"
+            steps.append(f"{label} ({literal.span}) binds {', '.join(new)}")
         bound |= binds(literal)
     near = next(iter(slips.of(name)), None)
     quotes = f'use {name} in a relation that is not negated, or write "{name}" if it is a text'
@@ -161,17 +162,3 @@ def _report(var: ir.Var, span: Span, ordered: Conjunction, slips: Slips, is_grou
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
     suggestion = suggest_name(near) if near and not is_group else quotes
     return Diagnostic("unsafe-variable", message, span, suggestion)
-
-
-def _label(literal: ir.CheckedLiteral) -> str:
-    match literal:
-        case ir.Match():
-            return str(literal.relation)
-        case ir.Call():
-            return literal.builtin
-        case ir.Compare():
-            return literal.comparator
-        case ir.Fold():
-            return literal.function
-        case ir.Without():
-            return "not"
