@@ -148,7 +148,6 @@ _WRITTEN: Mapping[str, Sequence[Mistake | Mapping[str, str] | str]] = {
         "os:cinder:volume(_id=x, size=n), n ?? 0 > 500 * 1024",
         "os:cinder:volume(_id=x, size=n), n ?? 0 in [107374182400, 536870912000]",
         "os:cinder:volume(_id=x, size=n, volume_type=t), t != n",
-        "heat:deletion_policy(id=x, policy=d), heat:section(section=s), d = s",
     ),
     "What a template leaves out": (
         "zone(s, z) :- os:nova:server(_id=s, availability_zone=z).\n"

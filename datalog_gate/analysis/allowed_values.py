@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
@@ -61,16 +61,6 @@ class Domain(NamedTuple):
     what: str = ""
 
 
-_OF_UPDATES = "rolling_update batch_create RollingUpdate AutoScalingRollingUpdate"
-_OF_PARAMETERS = (
-    "type default description label hidden constraints immutable schema tags Type Default Description NoEcho Label "
-    "ConstraintDescription AllowedValues AllowedPattern MinLength MaxLength MinValue MaxValue"
-)
-FIRST_STEPS = {
-    ("heat:update_policy", "path"): Domain(frozenset(_OF_UPDATES.split()), complete=False, listed=True),
-    ("heat:parameter_attribute", "attribute"): Domain(frozenset(_OF_PARAMETERS.split()), listed=True),
-}
-"""Columns that hold a path into what a template writes, with the words that it can begin with."""
 ANY_ATTRIBUTE = ("OS::Heat::", "AWS::AutoScaling::", "AWS::CloudFormation::")
 """Types with the attributes of their members or the outputs of their stacks."""
 FILES = (".yaml", ".yml", ".json", ".template")
@@ -204,11 +194,6 @@ def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) ->
     return known
 
 
-def _is_closed(domain: Domain) -> bool:
-    """Whether the catalogue lists all of its texts."""
-    return domain.complete and domain.listed and bool(domain.texts)
-
-
 @dataclass(frozen=True, slots=True)
 class _Judge:
     """A check of bodies against the domains of all columns."""
@@ -226,7 +211,6 @@ class _Judge:
     def body(self, body: BodyFacts, outer: Known) -> Iterator[Diagnostic]:
         """Check a body. `outer` are the domains of the variables around it."""
         known = _known(body.own, outer, self.domains)
-        yield from self._never_equal(body)
         for literal in body.own:
             match literal:
                 case ir.Match():
@@ -246,32 +230,6 @@ class _Judge:
                 case ir.Without() | ir.Fold():
                     yield from self.body(body.within(literal), known)
 
-    def _never_equal(self, body: BodyFacts) -> Iterator[Diagnostic]:
-        """Report columns that are joined or compared but have no text in common."""
-        spans: dict[tuple[ir.Operand, ir.Operand], Span] = {}
-        for literal in body.own:
-            match literal:
-                case ir.Match(relation, arguments):
-                    closed = [arguments[at] for at, domain in self.domains[relation].items() if _is_closed(domain)]
-                    classes = [body.leader(term) for term in closed if isinstance(term, ir.Var)]
-                    spans |= dict.fromkeys(zip(classes, classes, strict=True), literal.span)
-                case ir.Compare("=" | "!=", ir.Var() as left, ir.Var() as right):
-                    spans[body.leader(left), body.leader(right)] = literal.span
-        for (term, other), span in spans.items():
-            for (column, domain), (twin, texts) in product(self._closed(term, body), self._closed(other, body)):
-                if not domain.texts & texts.texts:
-                    message = f"{column} and {twin} are never equal: they have no value in common"
-                    advice = "compare columns that can have the same values"
-                    yield Diagnostic("kind-mismatch", message, span, advice, "warning")
-                    break
-
-    def _closed(self, operand: ir.Operand, body: BodyFacts) -> Iterator[tuple[str, Domain]]:
-        """The columns that hold the operand of which the catalogue lists all texts."""
-        for match, at in body.places(operand):
-            domain = self.domains[match.relation].get(at)
-            if domain and _is_closed(domain):
-                yield self.relations[match.relation].columns[at].name, domain
-
     def _match(self, match: ir.Match, body: BodyFacts, outer: Known) -> Iterator[Diagnostic]:
         name = relation_name(match.relation)
         for at, argument in match.column_terms:
@@ -284,12 +242,7 @@ class _Judge:
                 for constant, _ in body.stated(argument, match.span):
                     yield from self._attribute(match, constant, body)
             elif isinstance(argument, ir.Const):
-                if first := FIRST_STEPS.get((name, column)):
-                    step = ir.Const(str(argument.value).partition(".")[0])
-                    what = f"{column} of {match.relation} never begins with"
-                    yield from _strange(what, step, first, match.span)
-                else:
-                    yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
+                yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
             elif match.relation in self.facts and len(body.own) <= LONGEST:
                 others = [literal for literal in body.own if literal is not match]
                 rest = _known(others, outer, self.domains).get(argument)
