@@ -299,9 +299,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 CHECK = ["check", "web.json", "--rules", "m.dl", "--against", "old.json", "--ignore", "bad-text,wrong-kind"]
 COMPACT = """\
-web.json:1:145: preexisting[open] a is open at 0
-web.json:1:372: deny[open] b is open at 0
 web.json:1:275: deny[zone] s in b (preexisting)
+web.json:1:372: deny[open] b is open at 0
+web.json:1:145: preexisting[open] a is open at 0
 2 denied, 1 preexisting, 0 warnings, 0 undetermined; 2 policies, 5 facts; deny; decision {}
 """
 GITHUB = """\

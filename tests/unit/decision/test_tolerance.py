@@ -203,8 +203,8 @@ def test_a_baseline_stops_nothing_that_was_there_and_all_that_is_new(capsys: pyt
         1,
         "",
         [
-            "web.yaml:7:15: preexisting[flavor] web takes huge",
             "web.yaml:8:14: deny[image] web runs old",
+            "web.yaml:7:15: preexisting[flavor] web takes huge",
             "1 denied, 1 preexisting, 0 warnings, 0 undetermined; 2 policies, 3 facts; deny; decision ID",
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.analysis.violation_key import compares_states
 from datalog_gate.api import ExplainedDecision
-from datalog_gate.base.diagnostics import Span, excerpt, format_count, printable
+from datalog_gate.base.diagnostics import NOWHERE, Span, excerpt, format_count, printable
 from datalog_gate.decision.decision import SHORT, Decision, Violation, Waiver
 from datalog_gate.doors.cli.colours import CYAN, GREEN, WORDS, Paint, leave_plain
 from datalog_gate.doors.cli.reports.entries import (
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_ALIKE = 3
 """The maximum number of findings of one policy at one place that are shown separately, and of names of the others."""
+SERIOUSNESS = ("deny", "warn", "undetermined", "record", PREEXISTING, "waived")
+"""The first words of findings in the order in which they are shown."""
 MANY = 20
 """The number of findings from which the text ends with counts by policy."""
 
@@ -48,12 +51,12 @@ def format_decision(
     alike: dict[object, list[tuple[Violation, str]]] = {}
     for at, (violation, word) in enumerate(_worded(decision)):
         resource = violation.resource
-        if explanation or violation.because or violation.place is None or resource is None:
+        if explanation or violation.place is None or resource is None:
             alike[at] = [(violation, word)]
             continue
         others = tuple(value for value in violation.row if value != resource)
-        kind = violation.policy, word, violation.place, others, violation.hint, violation.waiver, violation.change
-        alike.setdefault(kind, []).append((violation, word))
+        said = violation.hint, violation.waiver, violation.change, violation.because, violation.depends
+        alike.setdefault((violation.policy, word, violation.place, others, said), []).append((violation, word))
     for findings in alike.values():
         shown = findings if len(findings) <= MOST_ALIKE else findings[:1]
         for violation, word in shown:
@@ -103,11 +106,19 @@ def format_total(entries: Sequence[ReportEntry]) -> str:
     return f"total of {len(entries)}: {counts}; {', '.join(parts)}"
 
 
-def _worded(decision: Decision) -> Iterator[tuple[Violation, str]]:
-    """All findings of a decision, each with its first word."""
-    yield from ((violation, _find_word(violation)) for violation in decision.violations)
-    yield from ((violation, "undetermined") for violation in decision.undetermined)
-    yield from ((violation, "waived") for violation in decision.waived)
+def _worded(decision: Decision) -> list[tuple[Violation, str]]:
+    """All findings of a decision, each with its first word, the most serious first, then by place."""
+    worded = [(violation, _find_word(violation)) for violation in decision.violations]
+    worded += ((violation, "undetermined") for violation in decision.undetermined)
+    worded += ((violation, "waived") for violation in decision.waived)
+    return sorted(worded, key=_rank)
+
+
+def _rank(worded: tuple[Violation, str]) -> tuple[object, ...]:
+    violation, word = worded
+    path = re.split(r"(\d+)", violation.resource.path if violation.resource else "")
+    numbered = [int(part) if at % 2 else part for at, part in enumerate(path)]
+    return SERIOUSNESS.index(word), violation.place or NOWHERE, violation.policy, numbered
 
 
 def _format_errors(decision: Decision, name: str, paint: Paint) -> list[str]:

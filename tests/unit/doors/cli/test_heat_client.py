@@ -84,10 +84,10 @@ def listed(cloud: Cloud, name: str, stack: str, status: str, physical: str, nest
 
 
 JUDGED = """\
-resources.two: warn[failed] two (7c) failed to CREATE
-db.yaml:3:13: warn[failed] web/two/db (p-3) failed to CREATE
 db.yaml:3:63: deny[flavor] web/one/db takes huge
 db.yaml:3:63: deny[flavor] web/two/db takes huge
+resources.two: warn[failed] two (7c) failed to CREATE
+db.yaml:3:13: warn[failed] web/two/db (p-3) failed to CREATE
 resources.web.properties.flavor: undetermined[flavor] web takes ?: depends on parameter f
 2 denied, 2 warnings, 1 undetermined; 2 policies, 14 facts; deny; decision {}
 """

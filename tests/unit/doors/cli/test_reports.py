@@ -98,7 +98,7 @@ node.yaml:4:62: deny[flavor] crowd/g/0/s takes huge
   4 |   s: {type: OS::Nova::Server, properties: {image: i, flavor: huge, name: seen}}
     |                                                              ^^^^
   hint  take a small one
-  and 11 more here: crowd/g/1/s, crowd/g/10/s, crowd/g/11/s, ...
+  and 11 more here: crowd/g/1/s, crowd/g/2/s, crowd/g/3/s, ...
 """
 
 
@@ -304,3 +304,38 @@ def test_bad_rules_are_in_every_output(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out == ""
     assert {place_of(form, Path(form).read_text()) for form in ("sarif", "github", "json")} == {"bad.dl:2:31"}
     assert main(["check", "ok.yaml", "--rules", "bad.dl", "--output", "sarif=absent/x"]) == 64
+
+
+def test_the_most_serious_findings_come_first_and_members_by_number(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "m.dl").write_text(
+        '@record("a", "{v}")\na(v) :- os:cinder:volume(_id=v, name="r").\n'
+        '@warn("b", "{v}")\nb(v) :- os:cinder:volume(_id=v, name="w").\n'
+        '@deny("z", "{v} {s}")\nz(v, s) :- os:cinder:volume(_id=v, size=s), s ?? 0 > 500.\n'
+    )
+    (folder / "order.yaml").write_text(
+        "heat_template_version: 2018-08-31\nparameters: {n: {type: number}}\nresources:\n"
+        "  r: {type: OS::Cinder::Volume, properties: {size: 1, name: r}}\n"
+        "  w: {type: OS::Cinder::Volume, properties: {size: 1, name: w}}\n"
+        "  u: {type: OS::Cinder::Volume, properties: {size: {get_param: n}}}\n"
+        "  g: {type: OS::Heat::ResourceGroup, properties: {count: 11, resource_def: "
+        '{type: OS::Cinder::Volume, properties: {size: {list_join: ["", ["%index%", "600"]]}}}}}\n'
+    )
+    main(["check", "order.yaml", "--rules", "m.dl", "--format", "compact"])
+    lines = [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines()[:-1]]
+    denied = [f"deny[z] order/g/{at} {at or ''}600" for at in range(11)]
+    assert lines == [*denied, "warn[b] w", "undetermined[z] u ?: depends on parameter n", "record[a] r"]
+
+
+def test_undetermined_findings_of_one_cause_are_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    member = "{type: OS::Nova::Server, properties: {image: i, flavor: {get_param: f}}}"
+    crowd = CROWD.replace("{type: node.yaml}", member)
+    (folder / "crowd.yaml").write_text(f"{crowd}parameters: {{f: {{type: string}}}}\n")
+    assert main(["check", "crowd.yaml", "--rules", "m.dl"]) == 0
+    lines = capsys.readouterr().out.splitlines()[:-1]
+    heads = [line for line in lines if "undetermined" in line or "more here" in line]
+    assert [re.sub("^.*undetermined", "undetermined", line) for line in heads] == [
+        "undetermined[flavor] crowd/g/0 takes ?: depends on parameter f",
+        "  and 11 more here: crowd/g/1, crowd/g/2, crowd/g/3, ...",
+    ]

@@ -55,13 +55,13 @@ def logged(waivers: str = "") -> str:
 def test_the_text_shows_what_is_waived_and_how_long(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, *CHECK)
     assert (code, out, err) == (1, """\
+s.yaml:4:3: deny[many] 2 servers
+  4 |   db: {type: OS::Nova::Server, properties: {flavor: vast}}
+    |   ^^
 s.yaml:4:53: deny[flavor] db takes vast
   4 |   db: {type: OS::Nova::Server, properties: {flavor: vast}}
     |                                                     ^^^^
   hint  take less
-s.yaml:4:3: deny[many] 2 servers
-  4 |   db: {type: OS::Nova::Server, properties: {flavor: vast}}
-    |   ^^
 s.yaml:3:54: waived[flavor] web takes huge
   3 |   web: {type: OS::Nova::Server, properties: {flavor: huge}}
     |                                                      ^^^^
@@ -141,7 +141,7 @@ def test_a_waiver_is_written_below_those_that_are_there(capsys: pytest.CaptureFi
 """
     assert (result, Path("waivers.yaml").read_text()) == ((0, entry, ""), FILE + entry)
     assert run(capsys, *CHECK, "--format", "compact")[1].splitlines()[1:3] == [
-        "s.yaml:4:53: waived[flavor] db takes vast", "s.yaml:3:54: waived[flavor] web takes huge"
+        "s.yaml:3:54: waived[flavor] web takes huge", "s.yaml:4:53: waived[flavor] db takes vast"
     ]  # fmt: skip
 
 
