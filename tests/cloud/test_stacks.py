@@ -15,7 +15,7 @@ NUMBER = STACKS or 10
 
 
 JUDGED = (
-    "0 denied, 0 warnings, 0 undetermined; 206 policies, 13 facts; 6 policies judge the whole cloud: skipped; "
+    "0 denied, 0 warnings, 0 undetermined; 207 policies, 13 facts; 6 policies judge the whole cloud: skipped; "
     "allow; decision ID"
 )
 
