@@ -91,4 +91,4 @@ def test_packs_of_the_package_are_not_reported_and_their_copies_are(tmp_path: Pa
     copied = copytree(ROOT / "rules/placement", tmp_path / "placement")
     said = 'near-miss: _key in web/server is "Replica_of", but the rule asks for "replica_of"'
     assert _of_rules(load(read_rules([ROOT / "rules/placement"])), template) == []
-    assert _of_rules(load(read_rules([copied])), template) == [f"{copied}/replica.dl:8:4 {said}"]
+    assert _of_rules(load(read_rules([copied])), template) == [f"{copied}/replica.dl:13:38 {said}"]
