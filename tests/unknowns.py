@@ -24,7 +24,15 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key, show
-from datalog_gate.decision.case_analysis import VERBS, CaseOutcome, Dependence, Unsettled, find_branches
+from datalog_gate.decision.case_analysis import (
+    VERBS,
+    CaseOutcome,
+    Dependence,
+    MergedCase,
+    Unsettled,
+    find_branches,
+    merge_cases,
+)
 from datalog_gate.decision.causes import merge
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.findings import find_deciding_unknowns, find_support
@@ -48,9 +56,10 @@ QUIET = (
 """What generated programs speak of: nothing in them fails. An unknown is never null: it would not equal itself."""
 U = worded("u", kinds=Kind.NUMBER)
 V = worded("v", kinds=Kind.NUMBER, bounds=Bounds(1, 2), domain=(1, 2))
+W = worded("w", kinds=Kind.NUMBER, bounds=Bounds(0, 4), domain=(0, 1, 2, 3, 4))
 C, D = (worded(name, kinds=Kind.BOOLEAN, domain=(FALSE, TRUE)) for name in ("c", "d"))
 NUMBERS: tuple[Value, ...] = (0, 1, 2, FRESH, -1)
-MEANINGS: dict[Unknown, tuple[Value, ...]] = {U: NUMBERS, V: V.domain, C: C.domain, D: D.domain}
+MEANINGS: dict[Unknown, tuple[Value, ...]] = {U: NUMBERS, V: V.domain, W: W.domain, C: C.domain, D: D.domain}
 EXTENT = worded("extent")
 """What decides on the rows that a wildcard stands for."""
 PAIRS = 10
@@ -153,7 +162,7 @@ def draw(choose: Choose) -> Case | None:
     program = draw_program(choose, words)
     if program is None:
         return None
-    pool = ((U,), (V,), (U, V), (U, U, V))[choose(4)]
+    pool = ((U,), (V,), (W,), (U, V), (U, U, V))[choose(5)]
     facts = {name: list(dict.fromkeys(rows)) for name, rows in draw_facts(choose, words, pool).items()}
     size = _outcomes_of(facts)
     open_: dict[tuple[RelationRef, Row], Sequence[Sequence[Row]]] = {}
@@ -297,13 +306,15 @@ def judged(case: Case) -> Judged | None:
             return Judged(f"{relation}: not all was tried")
         tally["tried"] += bool(ends)
         if len(settled_truths) != 1:
-            held = [meaning for meaning, holds in ends if holds]
+            held = merge_cases([meaning for meaning, holds in ends if holds])
             findings.append(_finding(relation, versions.because(relation), held))
         for method in (REWRITTEN, TRIED) if len(settled_truths) != 1 else (REWRITTEN,):
             tally[method] += 1
             tally[f"{method}, {NEEDLESS}"] += len(actual) == 1
     for finding, _ in merge(findings, (), ()):
         tally["policies of merged findings"] += len(finding.policies) * bool(finding.also)
+        if len({tuple(holds for _, holds in by_relation[relation]) for relation in finding.policies}) > 1:
+            return Judged(f"{finding.policies}: {finding.full_message}, but they hold in different outcomes")
         for relation in finding.policies:
             for meaning, holds in by_relation[relation]:
                 if holds != _claimed(finding.depends, meaning, holds):
@@ -311,13 +322,14 @@ def judged(case: Case) -> Judged | None:
     return Judged("", tally)
 
 
-def _finding(relation: RelationRef, because: tuple[Unknown, ...], held: Sequence[Meaning]) -> Violation:
+def _finding(relation: RelationRef, because: tuple[Unknown, ...], held: Sequence[MergedCase]) -> Violation:
     """The finding that says that the relation has rows in these cases, or depends on unknowns."""
     words = Dependence(()).format_unknowns(because)
     if held:
         because, words = Dependence(()).format_cases("deny", held)
+    cases = frozenset(frozenset(case.items()) for case in held)
     return Violation(
-        str(relation), "deny", "enforce", "x", "", str(relation), (), None, None, because=because, depends=words
+        str(relation), "deny", "enforce", "x", "", str(relation), (), None, None, because, depends=words, cases=cases
     )
 
 

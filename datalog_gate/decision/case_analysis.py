@@ -65,7 +65,7 @@ Case = Mapping[Unknown, Value]
 """Values of unknowns: an assumption."""
 IMPOSSIBLE = "group-size"
 """The code of a diagnostic: Heat refuses the stack with these values, so the case cannot occur."""
-_MergedCase = dict[Unknown, frozenset[Value]]
+MergedCase = dict[Unknown, frozenset[Value]]
 
 
 @dataclass(slots=True)
@@ -143,7 +143,8 @@ class CaseAnalysis:
                 result = _merge_findings([branch.violations for branch in branches])
                 settlement.violations.append(result)
             elif held:
-                because, words = dependence.format_cases(finding.level, [branch.case for branch in held])
+                cases = merge_cases([branch.case for branch in held])
+                because, words = dependence.format_cases(finding.level, cases)
                 merged = _merge_findings([branch.violations for branch in held])
                 result = replace(
                     finding,
@@ -151,6 +152,7 @@ class CaseAnalysis:
                     place=merged.place,
                     because=because,
                     depends=words,
+                    cases=frozenset(frozenset(case.items()) for case in cases),
                     change=merged.change,
                     tolerated=merged.tolerated,
                 )
@@ -302,11 +304,10 @@ class Dependence:
         words = list(dict.fromkeys(self._name(part) for unknown in because for part in self._split_unknown(unknown)))
         return f"depends on {_join(words, ' and ')}" if words else ""
 
-    def format_cases(self, level: Level, cases: Sequence[Case]) -> tuple[tuple[Unknown, ...], str]:
+    def format_cases(self, level: Level, cases: Sequence[MergedCase]) -> tuple[tuple[Unknown, ...], str]:
         """Describe when a finding holds exactly in these cases; also return the unknowns that decide it."""
-        merged = _merge_cases(cases)
-        because = _in_order({unknown for case in merged for unknown in case})
-        clauses = [" and ".join(self._clause(unknown, case[unknown]) for unknown in _in_order(case)) for case in merged]
+        because = _in_order({unknown for case in cases for unknown in case})
+        clauses = [" and ".join(self._clause(unknown, case[unknown]) for unknown in _in_order(case)) for case in cases]
         causes = [self._size(unknown) for unknown in because if unknown.source in self._sizes and unknown.of]
         return tuple(because), "; ".join([f"{VERBS[level]} if {_join(clauses, '; or if ')}", *causes])
 
@@ -361,16 +362,16 @@ def _in_order(unknowns: Iterable[Unknown]) -> list[Unknown]:
     return sorted(unknowns, key=lambda unknown: unknown.expression)
 
 
-def _merge_cases(cases: Sequence[Case]) -> list[_MergedCase]:
+def merge_cases(cases: Sequence[Case]) -> list[MergedCase]:
     """Merge cases that differ in only one unknown, and drop unknowns that may have any value."""
-    merged: list[_MergedCase] = [{unknown: frozenset({value}) for unknown, value in case.items()} for case in cases]
+    merged: list[MergedCase] = [{unknown: frozenset({value}) for unknown, value in case.items()} for case in cases]
     if len(merged) <= MERGED:
         while _merge_two(merged):
             pass
     return merged
 
 
-def _merge_two(cases: list[_MergedCase]) -> bool:
+def _merge_two(cases: list[MergedCase]) -> bool:
     """Merge the first two cases that can be merged; return whether there were any."""
     for case, other in combinations(cases, 2):
         differing = [unknown for unknown in case.keys() | other.keys() if case.get(unknown) != other.get(unknown)]

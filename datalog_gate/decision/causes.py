@@ -35,8 +35,9 @@ def merge(
     """Merge the findings of each cause. Return each result with one of its original findings.
 
     If templates were not read, there is one finding for all policies: the most severe one, which names the others. So
-    there is for an unknown on which all depend in the same way. For members that may exist, there is one for each
-    policy and group, or none if a member of the group certainly violates the policy.
+    there is for policies that hold for the same values of an unknown. If these values are not known, there is one for
+    each policy. For members that may exist, there is one for each policy and group, or none if a member of the group
+    certainly violates the policy.
     """
     groups = {
         f"{resource.id.path}/": deciding
@@ -63,7 +64,7 @@ def merge(
         elif violation.resource is None and len(because) == 1:
             if (policy, because, tolerated) in covered:
                 continue
-            key = because, tolerated, violation.depends
+            key = because, tolerated, violation.level, violation.cases or policy
         merged.setdefault(key, []).append(violation)
     order = {id(violation): at for at, violation in enumerate(undetermined)}
     return sorted(map(_merge_all, merged.values()), key=lambda pair: order[id(pair[1])])
@@ -147,9 +148,9 @@ def _say_unread(gravest: Violation, violations: Sequence[Violation]) -> Violatio
     what, they = f"the template {at} {names} was", "it holds"
     if source.templates[1:]:
         what, they = f"the templates {at} {names} were", "they hold"
-    policies = format_count(len(gravest.policies), "policy depends", "policies depend")
+    policies = format_count(len(gravest.policies), "policy", "policies")
     hint = URL_HINT if at_url else ""
-    message = f"{what} not read: {policies} on what {they}"
+    message = f"{what} not read: {policies} may depend on what {they}"
     return replace(gravest, message=message, hint=hint, because=because, depends="")
 
 

@@ -24,6 +24,8 @@ Mode = OneOf["enforce", "warn", "record"]
 Change = OneOf["introduced", "preexisting"]
 WRITTEN = ("id", "policy", "subject", "project", "owner", "reason", "ticket", "expires")
 """The keys of a waiver's entry that are fields of the same name; `while` is the `bound`."""
+HeldCase = frozenset[tuple[Unknown, frozenset[Value]]]
+"""A case in which a finding holds: some unknowns, each with the values it may have."""
 LISTS = ("violations", "undetermined", "waived", "errors", "grants")
 SOON = timedelta(days=14)
 """The time before its end from which a waiver is reported."""
@@ -192,8 +194,10 @@ class Violation:
     """Whether it existed before, and so stops nothing."""
     depends: str = ""
     """`because` in words: what decides it, or for which values it holds."""
+    cases: frozenset[HeldCase] = frozenset()
+    """The cases in which it holds, if they are known; not in the JSON."""
     also: tuple[str, ...] = ()
-    """The other policies that the same unknown leaves undetermined, if nothing was read that they could judge."""
+    """The other policies that hold in the same cases, or that depend on the same templates that were not read."""
     refused: tuple[ResourceId, ...] = ()
     """The grants that do not count, as the hint says; not in the JSON."""
 

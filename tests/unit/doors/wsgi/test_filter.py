@@ -194,7 +194,7 @@ def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, A
     reason = f"The policies can't judge what depends on {unread}: {advice}"
     assert door.message(body_of({**CHOSEN, "resources": {"web": web}})) == (400, reason)
     fetched = {**CHOSEN, "resources": {"web": {"type": "http://example.org/web.yaml"}}}
-    unread = "the template at http://example.org/web.yaml was not read: 4 policies depend on what it holds"
+    unread = "the template at http://example.org/web.yaml was not read: 4 policies may depend on what it holds"
     denied = f"The policies deny this stack: count: {unread} at resources.web ({URL_HINT})"
     assert door.message(body_of(fetched)) == (403, denied)
     assert door.heat.requests == []
