@@ -107,6 +107,13 @@ CATEGORIES = (
         _refused("Property .* not assigned", _open),
     ),
     Category(
+        "member without its value",
+        "a group leaves out a property that is null, and `check` warns of it: the attribute counts as null here, and "
+        "Heat refuses the member only when it creates it, so nothing is built of the attribute",
+        "heat/engine/resources/openstack/heat/resource_group.py:637",
+        _refused("Property value not assigned"),
+    ),
+    Category(
         "output of what a condition switches off",
         "a reference to it counts as null here, and Heat refuses the output, and the resource that takes its value; "
         "in a resource both refuse the reference",

@@ -116,6 +116,17 @@ def test_a_stack_nested_by_a_property_that_no_value_of_the_cloud_fits_is_a_known
     }
 
 
+def test_the_attribute_of_members_without_their_value_is_a_known_difference() -> None:
+    member = {"type": "OS::Heat::Value", "properties": {"value": None}}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": member}}
+    outputs = {"out": {"value": {"get_attr": ["group", "value"]}}}
+    text = json.dumps({"heat_template_version": "newton", "resources": {"group": group}, "outputs": outputs})
+    differences = compare_body(text, {}, {}).differences
+    assert [(difference.ours, category(difference)) for difference in differences] == [
+        ([None, None], "member without its value")
+    ]
+
+
 def test_equal_unknowns_must_be_equal_in_heat() -> None:
     ours = TEMPLATE.replace("list: [a]", "list: [{get_attr: [net, mtu]}]")
     heat = {

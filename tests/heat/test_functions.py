@@ -98,6 +98,10 @@ VALUES = """
 {repeat: {template: 'is %x%', for_each: {'%x%': [{get_attr: [net, mtu]}, a]}}}
 {repeat: {template: {get_attr: [net, mtu]}, for_each: {'%x%': [a]}}}
 {repeat: {template: 'is %x%', for_each: {'%x%': [{get_resource: net}]}}}
+{repeat: {template: {get_resource: net}, for_each: {a: [x]}}}
+{repeat: {template: [{get_resource: net}], for_each: {'': [x]}}}
+{repeat: {template: {get_resource: net}, for_each: {'%x%': [x]}}}
+{repeat: {template: {get_resource: net}, for_each: {'%x%': [1]}}}
 {digest: [md5, a]}
 {digest: [sha256, 'é']}
 {digest: [sha256, '€']}

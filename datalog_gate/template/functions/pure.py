@@ -27,6 +27,8 @@ MAX_PAIRS = 100_000
 """The maximum number of compared pairs, since comparing all values takes quadratic time."""
 _SEARCHED = 400
 """The characters of a text that a search of it looks at in one step."""
+_PART_OF_ID = re.compile("[0-9a-f-]*")
+"""What may be replaced in the id of a resource, which is a UUID as a rule."""
 _FIRST_MARK, _MARKS = 0xF0000, 0x1FFFE
 """The first character for private use beyond the usual ones, and how many follow."""
 Spend = Callable[[int], None]
@@ -121,9 +123,12 @@ def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data
             return write("str_replace", {"template": template, "params": dict(values)})
         case str() if template in values and isinstance(values[template], Unknown | ResourceId):
             return values[template]
-        case str():
+        case str() | ResourceId():
             if any(not isinstance(value, str | Unknown | ResourceId) for value in values.values()):
                 raise BadFunction("takes lists of texts in `for_each`")
+            if isinstance(template, ResourceId):
+                in_id = any(map(_PART_OF_ID.fullmatch, values))
+                return write("str_replace", {"template": template, "params": dict(values)}) if in_id else template
             if any(key in template for key, value in values.items() if not isinstance(value, str)):
                 return write("str_replace", {"template": template, "params": dict(values)})
             for key, value in values.items():
