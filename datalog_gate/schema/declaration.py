@@ -203,3 +203,8 @@ class ResourceType:
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", {part.name: part for part in self.properties})
         object.__setattr__(self, "needed", _find_needed(self.properties))
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether Heat accepts anything for it, as for `OS::Heat::None` and types that it had once."""
+        return self.any_attribute and not self.properties

@@ -311,18 +311,36 @@ class Scope:
 
     def _miss(self, kind: str, name: Data, path: Path, known: Iterable[str]) -> Never:
         """Report a reference to nothing. In an output Heat refuses only what it reads when it validates, attributes and
-        conditions, and nothing in a stack that exists. Else it builds the stack, and the output has no value."""
+        conditions, and nothing in a stack that exists. Else it builds the stack, and the output has no value. In a
+        resource it refuses all but parameters where it does not read them."""
         message = f"there is no {kind} `{name}`"
-        calls = ((name, path[at + 1 : at + 2]) for at, name in enumerate(path) if name in self.dialect.functions)
-        read = any(name in _ATTRIBUTES or (name in _CHOICES and at == (0,)) for name, at in calls)
+        calls = [(name, path[at + 1 : at + 2]) for at, name in enumerate(path) if name in self.dialect.functions]
+        decides = any(name in _CHOICES and at == (0,) for name, at in calls)
+        read = decides or any(name in _ATTRIBUTES for name, _ in calls)
         is_value = path[:1] + path[2:3] == (self.dialect.key("outputs"), self.dialect.key("value"))
-        if not is_value or (read and self.inside.id not in self.tree.held.stacks):
-            self._wrong("bad-reference", message, path, known, name)
-        else:
+        if is_value and not (read and self.inside.id not in self.tree.held.stacks):
             self.missing += 1
-            near = self.tree.near(name, known)
-            self.tree.warn(f"{message}: in Heat the output has no value", self.document.place(path), near)
+            effect = "in Heat the output has no value"
+        elif kind == "resource" or decides or "get_resource" in path or not (effect := self._say_unread(path)):
+            self._wrong("bad-reference", message, path, known, name)
+            raise Undecided
+        self.tree.warn(f"{message}: {effect}", self.document.place(path), self.tree.near(name, known))
         raise Undecided
+
+    def _say_unread(self, path: Path) -> str:
+        """Why Heat's validation reads no parameter in a part of a resource; empty if it does."""
+        section, name, part, *_ = (*path, None, None, None)
+        definition = self.definitions.get(str(name)) if section == self.dialect.resources else None
+        if not isinstance(definition, dict):
+            return ""
+        key = self.dialect.parts.get(str(part))
+        if key in ("metadata", "update_policy"):
+            return "Heat finds this only when it creates the resource"
+        declared = str(definition.get(self.dialect.key("type")))
+        resolved = self.inside.registry.resolve(declared, str(name), self.tree.knows_type, self.tree.spend)
+        kind = self.tree.type_of(resolved.type)
+        is_unread = definition.get("external_id") or (kind and kind.is_placeholder)
+        return "Heat does not read it" if key == "properties" and is_unread else ""
 
     def _if(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
         least = 2 if self.dialect.date >= "2021-04-16" else 3

@@ -24,6 +24,7 @@ from datalog_gate.validation.properties import Mistake, Moves, check_properties,
 from datalog_gate.validation.texts import find_reason
 
 LATER = "Heat finds this only when it creates the resource"
+_SERVER = "OS::Nova::Server"
 _SHOW = "show"
 """The attribute that all types have."""
 _MAYBE_EMPTY = ("0", "[]", "{}", "False")
@@ -144,6 +145,9 @@ class _RefusalSearch:
         if kind and not self._is_unread(resource):
             self._add_mistakes(stack, resource, list(self._mistakes(kind, resource.properties)))
             self._check_policies(resource, kind)
+        elif kind and kind.name == _SERVER:
+            mistakes = [mistake for mistake in self._mistakes(kind, resource.properties) if _is_of_format(mistake)]
+            self._add_mistakes(stack, resource, mistakes)
 
     def _type(self, name: str) -> ResourceType | None:
         """The type with that name, or the one that is a letter, the case of letters or its service away."""
@@ -161,12 +165,12 @@ class _RefusalSearch:
     def _is_unread(self, resource: Resource) -> bool:
         """Whether Heat looks at no property of a resource."""
         kind = self._type(resource.type)
-        return bool(resource.external) or (kind is not None and _is_placeholder(kind))
+        return bool(resource.external) or (kind is not None and kind.is_placeholder)
 
     def _mistakes(self, kind: ResourceType, properties: Mapping[str, Data]) -> Iterator[Mistake]:
         if kind.name not in self.moves:
             self.moves[kind.name] = find_moves(kind)
-        return iter(()) if _is_placeholder(kind) else check_properties(kind, properties, self.moves[kind.name])
+        return iter(()) if kind.is_placeholder else check_properties(kind, properties, self.moves[kind.name])
 
     def _add_mistakes(self, stack: Stack, resource: Resource, mistakes: list[Mistake]) -> None:
         for mistake in mistakes:
@@ -326,6 +330,12 @@ def _pick_members(
     return [member for member in members if member and not member.maybe], keys
 
 
+def _is_of_format(mistake: Mistake) -> bool:
+    """Whether it is one that Heat finds when it makes the object of a server, even one that it only takes over
+    (heat/engine/resources/openstack/nova/server.py:825)."""
+    return (mistake.code, mistake.path) == ("wrong-kind", ("user_data_format",))
+
+
 def _find_newer(stack: Stack, value: Data) -> tuple[str, str] | None:
     """The function that a wrong value calls and the version of HOT that has it, if the stack's has not."""
     dialect = dialect_of({"heat_template_version": stack.version})
@@ -341,11 +351,6 @@ def _suggest_function(stack: Stack, value: Data) -> str | None:
     name = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None
     near = closest(str(name), stack.template.functions) if name and stack.template else None
     return suggest_name(near, "`") if near else None
-
-
-def _is_placeholder(kind: ResourceType) -> bool:
-    """Whether Heat accepts anything for the type, as for `OS::Heat::None` and types that it had once."""
-    return kind.any_attribute and not kind.properties
 
 
 def _refers(data: Data, resources: Mapping[str, Data]) -> bool:

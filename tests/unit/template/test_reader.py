@@ -131,6 +131,21 @@ def test_an_output_that_refers_to_nothing_has_no_value_and_warns() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("resource", "effect"),
+    [
+        ("type: OS::Heat::None, properties: {a: {get_param: b}}", "Heat does not read it"),
+        ("type: Acme::Mapped, properties: {a: {get_param: [b, c]}}", "Heat does not read it"),
+        ("type: OS::Neutron::Net, external_id: x, properties: {name: {get_param: b}}", "Heat does not read it"),
+        ("type: OS::Neutron::Net, metadata: {a: {get_param: b}}", "Heat finds this only when it creates the resource"),
+    ],
+)
+def test_a_parameter_that_is_none_is_a_warning_where_heat_does_not_read_it(resource: str, effect: str) -> None:
+    text = f"heat_template_version: 2018-08-31\nresources: {{r: {{{resource}}}}}\n"
+    stack = read_stack(template=text, environment={"resource_registry": {"Acme::Mapped": "OS::Heat::None"}})
+    assert [warning.message for warning in stack.warnings] == [f"there is no parameter `b`: {effect}"]
+
+
 def test_a_resource_requires_another_for_its_first_reason() -> None:
     values = "[{get_resource: a}, {get_attr: [a, x]}, {get_attr: [{get_resource: a}, x]}]"
     _, other = read(f"resources: {{a: {{type: A}}, b: {{type: A, properties: {{x: {values}}}}}}}\n").resources

@@ -107,6 +107,14 @@ PROPERTIES = {
     "deletion policy; use Delete or Retain",
     "n: {type: OS::Neutron::Net, update_policy: {rolling: {}}}": "3:47 error[unknown-property] the update policy of "
     "OS::Neutron::Net has no `rolling`; leave it out",
+    "s: {type: OS::Nova::Server, external_id: x, properties: {user_data_format: [RAW]}}": "3:78 error[wrong-kind] "
+    "`user_data_format` of OS::Nova::Server takes a text, not a list",
+    "n: {type: OS::Heat::None, properties: {a: {get_resource: {get_param: n}}}}": "3:72 error[bad-reference] there is "
+    "no parameter `n`",
+    "n: {type: OS::Heat::None, properties: {a: {if: [{get_param: n}, a, b]}}}": "3:63 error[bad-reference] there is "
+    "no parameter `n`",
+    "n: {type: OS::Heat::None, properties: {a: {get_resource: o}}}": "3:60 error[bad-reference] there is no resource "
+    "`o`",
     "n: {type: OS::Neutron::Net, external_id: x, depends_on: [o]}\no: {type: OS::Neutron::Net}": "3:59 "
     "error[not-allowed] a resource with `external_id` can't depend on others; leave out `depends_on`",
 }
@@ -132,6 +140,7 @@ def test_each_mistake_is_said_with_its_place(resource: str) -> None:
         NET + "o: {type: OS::Neutron::Net, external_id: x, depends_on: []}",
         NET + "o: {type: OS::Neutron::Net, external_id: '', depends_on: n}",
         NET + "o: {type: OS::Neutron::Net, external_id: null, depends_on: n}",
+        "s: {type: OS::Nova::Server, external_id: x, properties: {flavor: [x], user_data_format: x}}",
         "n: {type: OS::Neutron::Nett, condition: false}",
         "r: {type: OS::Neutron::SecurityGroup, properties: {rules: [{protocol: 6}]}}",
         NET + "o: {type: OS::Heat::Value, properties: {value: {get_attr: [n, show]}}}",
