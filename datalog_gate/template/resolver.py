@@ -5,7 +5,7 @@ Errors are reported to the `Tree`, which all templates of one reading share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Never
 
@@ -277,7 +277,9 @@ class Scope:
             self.tree.stop("too-large", f"`{name}` {error}", self.document.place(path[:-1]))
         except BadFunction as error:
             if not self._needs_newer(raw, path):
-                self._wrong("bad-function", f"`{name}` {error}", path[:-1])
+                known = _ARGUMENTS.get(name, ())
+                wrong = [key for key in arguments if key not in known] if isinstance(arguments, dict) else []
+                self._wrong("bad-function", f"`{name}` {error}", path[:-1], known, wrong[0] if wrong else None)
             return self.unknown(name, arguments, path[:-1])
         if not isinstance(value, Unknown):
             self.known(name, arguments)
@@ -561,6 +563,12 @@ _PER_UNKNOWN, _PER_PART_OF_UNKNOWN = 20, 4
 """The steps of an unknown value, and of each part of its function's arguments."""
 _ATTRIBUTES, _CHOICES = ("get_attr", "Fn::GetAtt"), ("if", "Fn::If")
 _YAQL = {"expression", "data"}
+_ARGUMENTS: Mapping[str, Collection[str]] = {
+    **dict.fromkeys(("str_replace", "str_replace_strict", "str_replace_vstrict"), ("template", "params")),
+    "repeat": ("template", "for_each", "permutations"),
+    "yaql": _YAQL,
+}
+"""The names of arguments that a function takes in a map."""
 _APART = {"yaql", "repeat"}
 """Functions whose arguments Heat resolves one by one, so that one that is left out is null."""
 _OWN: dict[str, Callable[[Scope, Data, Path], Data]] = {

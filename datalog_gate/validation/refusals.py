@@ -223,6 +223,10 @@ class _RefusalSearch:
         if near := _closest_type(name, self.catalogue.types()):
             self._add("unknown-type", f"there is no resource type {name}", place, suggest_name(near, "`"))
             return
+        if "/" in name or name.endswith((".yml", ".json")):
+            help_ = f"the name of a template ends with {' or '.join(TEMPLATE_ENDINGS)}"
+            self._add("unknown-type", f"there is no resource type {name}", place, help_)
+            return
         message = f"the resource type {name} is not in the catalogue: its properties are not checked"
         help_ = "map it in an environment, or give the catalogue of its plugin with --catalogue"
         if shorter := [known for known in self.catalogue.types() if name.startswith(known) and known.count("::") == 2]:
@@ -241,9 +245,12 @@ class _RefusalSearch:
         return None
 
     def _check_parameters(self, stack: Stack, resource: Resource) -> None:
-        """A template used as a type needs those of its parameters that have no default."""
-        for parameter in resource.nested.parameters if resource.nested else ():
-            if parameter.origin == "none" and parameter.name not in resource.properties:
+        """A template used as a type needs those of its parameters that have no default. Of a misspelt one the reader
+        says what was meant."""
+        parameters = {parameter.name: parameter for parameter in resource.nested.parameters} if resource.nested else {}
+        meant = {closest(name, parameters) for name in resource.properties if name not in parameters}
+        for parameter in parameters.values():
+            if parameter.origin == "none" and parameter.name not in (*resource.properties, *meant):
                 message = f"{resource.type} needs the property `{parameter.name}`"
                 help_ = f"add `{parameter.name}`, a parameter of type {parameter.type}"
                 self._add("missing-property", message, resource.locate(()), help_, stack.depth == 0)

@@ -55,6 +55,10 @@ PROPERTIES = {
     "did you mean `OS::Cinder::Volume`?",
     "v: {type: Acme::Volume}": "3:13 warning[unknown-type] the resource type Acme::Volume is not in the catalogue: its "
     "properties are not checked; map it in an environment, or give the catalogue of its plugin with --catalogue",
+    "n: {type: lib/net.yml}": "3:13 error[unknown-type] there is no resource type lib/net.yml; the name of a template "
+    "ends with .yaml or .template",
+    "v: {type: OS::Heat::Value, properties: {value: {str_replace: {template: a, param: {}}}}}": "3:50 "
+    "error[bad-function] `str_replace` takes a map of `template` and `params`; did you mean `params`?",
     "n: {type: OS::Neutron::Net, properties: {nmae: x}}": "3:44 error[unknown-property] OS::Neutron::Net has no "
     "property `nmae`; did you mean `name`?",
     "v: {type: OS::Cinder::VolumeAttachment, properties: {instance_uuid: x, volume_id: y, colour: z}}": "3:88 "
@@ -374,6 +378,14 @@ def test_members_and_nested_stacks(tmp_path: Path) -> None:
         "t5:113 error[unknown-property] OS::Neutron::Net has no property `nmae`; did you mean `name`?",
         f"t6:37 warning[unknown-attribute] n.yaml has no attribute `idd` {LATER}; did you mean `id`?",
         f"t6:71 warning[unknown-attribute] OS::Cinder::Volume has no attribute `siz` {LATER}; did you mean `size`?",
+    ]
+
+
+def test_a_misspelt_parameter_of_a_template_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "n.yaml").write_text(f"{HEAD}parameters: {{size: {{type: number}}}}\n")
+    (tmp_path / "t.yaml").write_text(f"{HEAD}resources:\n  a: {{type: n.yaml, properties: {{siez: 1}}}}\n")
+    assert said("t.yaml", folder=tmp_path) == [
+        "t3:40 error[bad-parameter] there is no parameter `siez`; did you mean `size`?"
     ]
 
 
