@@ -141,6 +141,7 @@ CHECK_OPTIONS = (
         "files-root",
         "folder that files may be read from (default: that of the template)",
         "DIR",
+        many=True,
         rebase=rebase_path,
     ),
     CheckOption("fetch", "read templates and files at URLs, over HTTP", flag=True, default=False),

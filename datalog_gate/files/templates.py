@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from datalog_gate.template.held import HeldStacks
 
 MAX_BYTES = 4_000_000
+FilesRoot = str | Path | Sequence[str | Path]
+"""The folder, or folders, that files may be read from."""
 
 
 def read_stack(
@@ -45,7 +47,7 @@ def read_stack(
     held: HeldStacks | None = None,
     assume: Mapping[str, Data] | Sequence[str] | None = None,
     strict: bool = True,
-    files_root: str | Path | None = None,
+    files_root: FilesRoot | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
     unsaved: Mapping[Path, str] = MappingProxyType({}),
@@ -78,7 +80,7 @@ def read_stack(
     from datalog_gate.template.resources import Text
 
     paths = [Path(path) for path in environments]
-    root: Path | None = None
+    roots: tuple[Path, ...] = ()
     body: Text
     if (source is None) == (template is None):
         raise UsageError("read_stack takes either a path or a template")
@@ -86,10 +88,10 @@ def read_stack(
         name = root_name(Path(source))
         path, own = _find_template(Path(source))
         paths = [*own, *paths]
-        body, label, root = _text_of(path, unsaved), str(path), resolve(files_root or resolve(path).parent)
+        body, label, roots = _text_of(path, unsaved), str(path), _resolve_roots(files_root or resolve(path).parent)
     else:
         body, label, name = source or template or "", SENT, "stack"
-    bases = {name: find_base(name) for name in (label, *map(str, paths)) if root}
+    bases = {name: find_base(name) for name in (label, *map(str, paths)) if roots}
     environment_texts: list[tuple[str, Text]] = [(str(path), _text_of(path, unsaved)) for path in paths]
     if environment_texts and environment:
         environment_texts.append(("<environment>", environment))
@@ -98,7 +100,7 @@ def read_stack(
     def fetch(name: str, base: str) -> tuple[str, str] | None:
         if files and name in files:
             return name, files[name]
-        return None if root is None else _read_file(name, bases.get(base, base), root, urls or UrlSources(), unsaved)
+        return _read_file(name, bases.get(base, base), roots, urls or UrlSources(), unsaved) if roots else None
 
     inputs = TemplateSource(
         text=body,
@@ -110,13 +112,17 @@ def read_stack(
         masked=tuple(masked),
         undeclared=undeclared,
         held=held or HeldStacks(),
-        has_base_url=root is not None,
+        has_base_url=bool(roots),
         assume=assume or (),
         type_of=catalogue.type,
-        name_of=partial(_name_in, resolve(label).parent, frozenset(files or ())) if root else str,
+        name_of=partial(_name_in, resolve(label).parent, frozenset(files or ())) if roots else str,
         documents=documents or Documents(),
     )
     return read_template(inputs, fetch, strict)
+
+
+def _resolve_roots(files_root: FilesRoot) -> tuple[Path, ...]:
+    return tuple(map(resolve, [files_root] if isinstance(files_root, str | Path) else files_root))
 
 
 def _name_in(folder: Path, sent: Collection[str], file: str) -> str:
@@ -149,7 +155,7 @@ def read_before(
     environment: str | Mapping[str, Data] | None = None,
     parameters: Mapping[str, Data] | None = None,
     assume: Mapping[str, Data] | Sequence[str] | None = None,
-    files_root: str | Path | None = None,
+    files_root: FilesRoot | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
     unsaved: Mapping[Path, str] = MappingProxyType({}),
@@ -164,7 +170,7 @@ def read_before(
     own = isinstance(source, Path) and os.path.isfile(source / "env.yaml")
     if isinstance(after, Path) and os.path.isfile(after / "env.yaml"):
         environments = [after / "env.yaml", *environments]
-    inside = isinstance(source, Path) and files_root and resolve(source).is_relative_to(resolve(files_root))
+    inside = isinstance(source, Path) and any(map(resolve(source).is_relative_to, _resolve_roots(files_root or ())))
     return read_stack(
         source,
         environments=() if own else environments,
@@ -271,7 +277,7 @@ def _read_bytes(path: Path, file: BinaryIO | None = None) -> bytes:
 
 
 def _read_file(
-    name: str, base: str, root: Path, urls: UrlSources, unsaved: Mapping[Path, str]
+    name: str, base: str, roots: tuple[Path, ...], urls: UrlSources, unsaved: Mapping[Path, str]
 ) -> tuple[str, str] | None:
     """Read the file that a name in the file `base` refers to, also at a URL. Return its label and text; None if there
     is none."""
@@ -281,16 +287,16 @@ def _read_file(
         name = urljoin(base, name)
     if not is_remote(name):
         for folder in map(resolve, urls.folders.values()):
-            if not folder.is_relative_to(root) and resolve(base).is_relative_to(folder):
-                root = folder
-        return _read_local(name, base, root, unsaved)
-    if (found := urls.find_local(name)) and (text := _read_local(found[0], "", resolve(found[1]), unsaved)):
+            if not any(map(folder.is_relative_to, roots)) and resolve(base).is_relative_to(folder):
+                roots = (folder,)
+        return _read_local(name, base, roots, unsaved)
+    if (found := urls.find_local(name)) and (text := _read_local(found[0], "", (resolve(found[1]),), unsaved)):
         return text
     return (name, urls.download(name)) if urls.download else None
 
 
-def _read_local(name: str, base: str, root: Path, unsaved: Mapping[Path, str]) -> tuple[str, str] | None:
-    """Read the file below `root` that a name in the file `base` refers to. Return its label and text.
+def _read_local(name: str, base: str, roots: tuple[Path, ...], unsaved: Mapping[Path, str]) -> tuple[str, str] | None:
+    """Read the file below one of `roots` that a name in the file `base` refers to. Return its label and text.
 
     None if there is none, or the name is an address. A file that is not UTF-8 becomes base64, as Heat's client
     sends it.
@@ -302,12 +308,13 @@ def _read_local(name: str, base: str, root: Path, unsaved: Mapping[Path, str]) -
     label = os.path.normpath(os.path.join(os.path.dirname(base), name))
     try:
         path = Path(label).resolve()
-        inside, is_file = path.is_relative_to(root), path.is_file()
+        inside, is_file = any(map(path.is_relative_to, roots)), path.is_file()
     except (OSError, ValueError, RuntimeError):  # a name that is too long or has a NUL, or a loop of links
         return None
     if not inside:
-        message = f"{name} is outside {root}, the folder that may be read"
-        advice = f"give --files-root {os.path.relpath(os.path.commonpath([root, path.parent]))}"
+        folders = " and ".join(map(str, roots))
+        message = f"{name} is outside {folders}, the {'folders' if roots[1:] else 'folder'} that may be read"
+        advice = f"give --files-root {os.path.relpath(os.path.commonpath([*roots, path.parent]))}"
         raise InputError([Diagnostic("outside-root", message, None, advice)])
     if path in unsaved:
         return label, unsaved[path]

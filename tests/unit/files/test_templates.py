@@ -173,6 +173,22 @@ def test_no_file_outside_the_root_is_read(folder: Path, name: str) -> None:
         assert read_stack(root / "t.yaml", files_root=folder).resources[0].properties == {"x": "s"}
 
 
+def test_files_may_be_read_from_several_roots(folder: Path) -> None:
+    for name in ("one", "two", "three"):
+        (folder / name).mkdir()
+        (folder / name / "f").write_text(name)
+    properties = "x: {get_file: f}, y: {get_file: ../two/f}"
+    template = folder / "one" / "t.yaml"
+    template.write_text(
+        f"heat_template_version: 2018-08-31\nresources: {{a: {{type: A, properties: {{{properties}}}}}}}\n"
+    )
+    roots = [folder / "one", folder / "two"]
+    assert read_stack(template, files_root=roots).resources[0].properties == {"x": "one", "y": "two"}
+    template.write_text(template.read_text().replace("two", "three"))
+    [message] = refusals(lambda: read_stack(template, files_root=roots), "message")
+    assert message == f"../three/f is outside {roots[0]} and {roots[1]}, the folders that may be read"
+
+
 @pytest.mark.parametrize("link", ["link.yaml", "other/template.yaml", "linked/web.yaml"])
 def test_names_in_a_template_behind_a_link_start_from_its_target(folder: Path, link: str) -> None:
     """As in Heat's client since 5.2.0 (heatclient/common/utils.py:430)."""

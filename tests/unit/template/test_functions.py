@@ -36,7 +36,7 @@ def resolved(expression: Data) -> Data:
             "net": {"type": "OS::Neutron::Net"},
             "off": {"type": "OS::Neutron::Net", "condition": "never"},
             "value": {"type": "OS::Heat::Value", "properties": {"value": "7", "type": "number"}},
-            "r": {"type": "OS::Heat::None", "properties": {"p": expression}},
+            "r": {"type": "Acme::Any", "properties": {"p": expression}},
         },
     }
     stack = read_stack(template, stack_name="web")
