@@ -21,7 +21,6 @@ from oslo_middleware import HTTPProxyToWSGI, RequestId
 from datalog_gate.base.diagnostics import did_you_mean, printable, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, UsageError
 from datalog_gate.base.failures import format_failure
-from datalog_gate.base.records import replace
 from datalog_gate.doors.server.access import (
     WSGI,
     Client,
@@ -80,19 +79,18 @@ class _Resource:
     """The endpoints of a path."""
 
     def __init__(self, conf: Any, server: PolicyServer, endpoints: Sequence[Endpoint]) -> None:
-        shown = next((endpoint for endpoint in endpoints if endpoint.method == "GET"), None)
         for endpoint in endpoints:
-            responder = _Responder(conf, server, endpoint, shown)
+            responder = _Responder(conf, server, endpoint)
             setattr(self, f"on_{endpoint.method.lower()}", responder)
-            if endpoint is shown:
+            if endpoint.method == "GET":
                 self.on_head = responder
 
 
 class _Responder:
     """Answers requests to an endpoint."""
 
-    def __init__(self, conf: Any, server: PolicyServer, endpoint: Endpoint, shown: Endpoint | None) -> None:
-        self._conf, self._server, self._endpoint, self._shown = conf, server, endpoint, shown
+    def __init__(self, conf: Any, server: PolicyServer, endpoint: Endpoint) -> None:
+        self._conf, self._server, self._endpoint = conf, server, endpoint
         self._body = Draft202012Validator(endpoint.body) if endpoint.body is not None else None
         self._query = {name: Draft202012Validator(schema) for name, schema in endpoint.query.items()}
 
@@ -114,10 +112,10 @@ class _Responder:
         call = ApiCall(self._server, client, path, query, body, _request_id(environ), req.path)
         key = req.get_header("Idempotency-Key")
         if self._endpoint.method != "GET" and (self._endpoint.writes or key is not None):
-            reply = self._write(call, key, req.if_match)
+            reply = self._write(call, key)
         else:
             reply = self._endpoint.handler(call)
-        _send(reply, req, resp)
+        _send(reply, resp)
 
     def _identify(self, environ: Environ) -> Client:
         """Identify the caller and check permissions. Errors: ApiError."""
@@ -146,17 +144,10 @@ class _Responder:
             _check(validator, values[name], f"the parameter {name}")
             if isinstance(values[name], str) and not values[name].isprintable():
                 raise ApiError(400, "invalid", f"the parameter {name} contains characters that can't be printed")
-        return _read_defaults(self._endpoint) | values
+        defaults = {name: schema["default"] for name, schema in self._endpoint.query.items() if "default" in schema}
+        return defaults | values
 
-    def _check_tag(self, call: ApiCall, tags: Sequence[str]) -> None:
-        """Refuse to change an object that the client saw in another state. Errors: ApiError."""
-        if self._shown is None:
-            raise ApiError(412, "no_etag", "nothing at this path has an ETag", "remove If-Match")
-        reply = self._shown.handler(replace(call, query=_read_defaults(self._shown)))
-        if not any(tag in ("*", _tag(_encode(reply))) for tag in tags):
-            raise ApiError(412, "changed", "it has changed since it had that ETag", "read it again")
-
-    def _write(self, call: ApiCall, key: str | None, tags: Sequence[str] | None) -> Reply:
+    def _write(self, call: ApiCall, key: str | None) -> Reply:
         """Do a write once, and store its answer. A repeated write gets the stored answer."""
         if key is not None and not KEY.fullmatch(key):
             raise ApiError(400, "invalid_key", "Idempotency-Key must have 1 to 255 characters of ASCII, without spaces")
@@ -173,7 +164,7 @@ class _Responder:
         records, outcomes = self._server.records, list[Reply | Exception]()
 
         def work() -> tuple[int, object]:
-            outcomes.append(self._try(call, tags))
+            outcomes.append(self._try(call))
             return _to_record(outcomes[-1])
 
         if self._endpoint.writes:
@@ -190,11 +181,9 @@ class _Responder:
             outcome.after()
         return outcome
 
-    def _try(self, call: ApiCall, tags: Sequence[str] | None) -> Reply | Exception:
+    def _try(self, call: ApiCall) -> Reply | Exception:
         """The reply, or the refusal, which is an answer too. Errors: what may succeed when it is repeated."""
         try:
-            if tags is not None:
-                self._check_tag(call, tags)
             return self._endpoint.handler(call)
         except (ApiError, DiagnosticsError, UsageError, EngineError) as error:
             if _to_api_error(error).status >= 500:
@@ -236,30 +225,13 @@ def _repeat(known: Mapping[str, Any], digest: str) -> Reply:
     return Reply(answer["body"], known["status"], {**answer["headers"], "Idempotency-Replayed": "true"})
 
 
-def _send(reply: Reply, req: falcon.Request, resp: falcon.Response) -> None:
-    content = _encode(reply)
+def _send(reply: Reply, resp: falcon.Response) -> None:
     for name, value in reply.headers.items():
         resp.set_header(name, value)
     resp.set_header("X-Content-Type-Options", "nosniff")
     resp.set_header("Cache-Control", "no-cache, private")
-    if req.method == "GET" and reply.status == 200:
-        resp.etag = tag = _tag(content)
-        if any(known in ("*", tag) for known in req.if_none_match or ()):
-            resp.status = 304
-            return
-    resp.status, resp.content_type, resp.text = reply.status, reply.media_type, content
-
-
-def _encode(reply: Reply) -> str:
-    return reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
-
-
-def _tag(content: str) -> str:
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-
-def _read_defaults(endpoint: Endpoint) -> dict[str, Any]:
-    return {name: schema["default"] for name, schema in endpoint.query.items() if "default" in schema}
+    resp.status, resp.content_type = reply.status, reply.media_type
+    resp.text = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
 
 
 def _check(validator: Any, data: Any, what: str) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from datalog_gate.doors.server.access import WSGI, Environ
 
-OWN = ("PATH_INFO", "QUERY_STRING", "REQUEST_METHOD", "CONTENT_LENGTH", "CONTENT_TYPE")
+OWN = ("PATH_INFO", "QUERY_STRING", "REQUEST_METHOD", "CONTENT_LENGTH", "CONTENT_TYPE", "HTTP_IDEMPOTENCY_KEY")
 """The parts of a request to a page that are not passed on to the API."""
 
 
@@ -27,11 +27,7 @@ class ApiClient:
 
     def __init__(self, application: WSGI, environ: Environ) -> None:
         self._application = application
-        self._environ = {
-            name: value
-            for name, value in environ.items()
-            if name not in OWN and not name.startswith(("HTTP_IF_", "HTTP_IDEMPOTENCY"))
-        }
+        self._environ = {name: value for name, value in environ.items() if name not in OWN}
 
     def get(self, path: str, **query: object) -> Any:
         """The answer of a path. Errors: RefusedRequestError."""

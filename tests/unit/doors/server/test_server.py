@@ -349,21 +349,6 @@ def test_a_request_with_a_known_key_is_answered_and_not_done_again(api: Api) -> 
     assert (told, told["diagnostics"][0]["code"]) == (repeated, "bad-waiver")
 
 
-def test_an_answer_that_did_not_change_is_not_sent_again(api: Api) -> None:
-    tag = api.ask("GET", "/v2/policies").headers["etag"]
-    answer = api.ask("GET", "/v2/policies", If_None_Match=tag)
-    assert (answer.status_code, answer.text) == (304, "")
-    assert api.ask("GET", "/v2/policies", If_None_Match='"other"').status_code == 200
-
-
-def test_what_has_changed_since_its_etag_is_not_changed(api: Api) -> None:
-    entry = {"policy": "length", "project": "p1", "reason": "r", "expires": "2127-01-01"}
-    path = urlsplit(api.ask("POST", "/v2/waivers", entry).headers["location"]).path
-    tag = api.ask("GET", path).headers["etag"]
-    assert refusal(api.ask("DELETE", path, If_Match='"other"'))[:2] == (412, "changed")
-    assert api.ask("DELETE", path, If_Match=f'"other", {tag}').status_code == 200
-
-
 @pytest.mark.parametrize(("heat", "codes"), [("27", []), ("26", ["unknown-property"])])
 def test_what_is_refused_depends_on_the_heat_of_the_server(heat: str, codes: list[str], tmp_path: Path) -> None:
     group = {"type": "OS::Neutron::SecurityGroup", "properties": {"stateful": True}}
