@@ -22,7 +22,7 @@ from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.scan.batch import BatchResult, Policies, ScanRequest, join, judge_batch, storable
 from datalog_gate.scan.cloud_judgement import judge_cloud
-from datalog_gate.scan.feed import Feed, Gone, StackEntry, Unchanged, Unread
+from datalog_gate.scan.feed import Feed, Gone, Item, StackEntry, Unchanged, Unread
 from datalog_gate.scan.scan_store import ScanStore
 
 BATCH = 500
@@ -81,10 +81,17 @@ class Judges:
             self._pool.shutdown(cancel_futures=True)
 
 
-def run(feed: Feed, name: str, store: ScanStore, judges: Judges, request: ScanRequest) -> RunReport:
-    """Judge the changes of a feed since the last run; everything if rules, inventory or waivers changed. Errors:
-    InputError if another run is writing to the store; those of the feed and of the store, after which another run can
-    continue."""
+def run(
+    feed: Feed,
+    name: str,
+    store: ScanStore,
+    judges: Judges,
+    request: ScanRequest,
+    walk: Callable[[Feed], Iterator[Item]] = iter,
+) -> RunReport:
+    """Judge the changes of a feed since the last run; everything if rules, inventory or waivers changed. `walk` yields
+    the items of the feed. Errors: InputError if another run is writing to the store; those of the feed and of the
+    store, after which another run can continue."""
     if not store.database.lock():
         raise InputError.of(
             "another run is writing to the store", suggestion="wait until it ends, or use another store for this one"
@@ -99,7 +106,7 @@ def run(feed: Feed, name: str, store: ScanStore, judges: Judges, request: ScanRe
 
     def changed() -> Iterator[StackEntry | Unchanged]:
         """The stacks to judge. What the feed says about others is collected for the end."""
-        for item in feed:
+        for item in walk(feed):
             before = known.get(item.root)
             if storable(item.root) != item.root:
                 report.unread[storable(item.root)] = "its name is not a string that can be stored"

@@ -107,7 +107,7 @@ def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int
     with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
         name = _feed_name(options)
         feed = _open_feed(options, store, name)
-        report = run(_Progress(feed), name, store, judges, request)
+        report = run(feed, name, store, judges, request, _show_progress)
         counts = store.counts()
     print(_format_run(report, counts), flush=True)
     return report, INPUT if report.unread else _exit_code(counts)
@@ -169,28 +169,15 @@ def _find_others(store: ScanStore, name: str) -> dict[str, str]:
     return {root: path for root, (other, _, path) in others if other == kind}
 
 
-class _Progress:
-    """A feed that shows its progress and the remaining time on a terminal."""
+def _show_progress(feed: Feed) -> Iterator[Item]:
+    """Yield the items of a feed, and show the progress and the remaining time on a terminal."""
+    from tqdm import tqdm
 
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
-
-    @property
-    def total(self) -> int | None:
-        return self._feed.total
-
-    @property
-    def whole(self) -> bool:
-        return self._feed.whole
-
-    def __iter__(self) -> Iterator[Item]:
-        from tqdm import tqdm
-
-        with tqdm(unit=" stacks", disable=None, file=sys.stderr) as bar:
-            for item in self._feed:
-                bar.total = self._feed.total
-                bar.update()
-                yield item
+    with tqdm(unit=" stacks", disable=None, file=sys.stderr) as bar:
+        for item in feed:
+            bar.total = feed.total
+            bar.update()
+            yield item
 
 
 def _feed_name(options: argparse.Namespace) -> str:

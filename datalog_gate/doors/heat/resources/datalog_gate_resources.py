@@ -1,7 +1,7 @@
 """The resource types of grants and denials, for `plugin_dirs` of heat.conf.
 
-An error in this module stops Heat's engine, so it imports only Heat. The behaviour of grants is in
-`datalog_gate.doors.heat.grant_resource`.
+An error in this module stops Heat's engine, so it imports only Heat, and what needs nothing but the standard library.
+The behaviour of grants is in `datalog_gate.doors.heat.grant_resource`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,16 @@ from heat.engine import attributes, resource, support
 from heat.engine.properties import Schema
 
 from datalog_gate.base.failures import log_failure
+from datalog_gate.doors.heat.status_reason import storable
 
 LOG = logging.getLogger(__name__)
-MAX_LENGTH = 2000
-"""Maximum characters of a reason."""
 
 
 class DeniedError(Exception):
     """The stack is denied. The reason has only characters that every database of Heat stores."""
 
     def __init__(self, reason: object) -> None:
-        super().__init__(
-            "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in str(reason)[:MAX_LENGTH])
-        )
+        super().__init__(storable(str(reason)))
 
 
 class GrantError(DeniedError):
