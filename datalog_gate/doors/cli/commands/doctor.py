@@ -123,7 +123,7 @@ def _examine(
         yield from run_check("break_glass", check_break_glass, settings, locate, now)
         yield from run_check("resources", check_resource_types, settings, plugin_dirs, locate)
         yield from run_check("services", check_plugins, settings, locate, secrets)
-        yield from run_check("rules", check_rules, settings, plugin_dirs, locate, now, secrets)
+        yield from run_check("rules", check_rules, settings, locate, now, secrets)
         yield from run_check("rules", check_permissions, settings, locate)
         yield from run_check("log", check_log, settings, log, locate)
     if configurations:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 from datetime import datetime
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,10 +17,11 @@ from datalog_gate.decision_point.inventory_source import STORE, open_store
 from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import CheckResult, Locate, format_first, hide_secrets
-from datalog_gate.doors.cli.doctor.installed_types import compare_types
 from datalog_gate.files.rules import shipped_rules
 from datalog_gate.plugins.breaker import within
 from datalog_gate.plugins.plugin_errors import PluginLoadError, UnavailableError
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.resource_types import HEATS, NEWEST
 from datalog_gate.services.contract import Service
 
 NO_START = "correct it: no service starts with this, and a running one keeps what it has"
@@ -57,9 +59,7 @@ def _check_promises(name: str, service: Service, seconds: float, locate: Locate)
         yield CheckResult("note", "services", f"{name} can't be checked: {error.reason}", locate("services"))
 
 
-def check_rules(
-    settings: Settings, plugin_dirs: Sequence[str], locate: Locate, now: datetime, secrets: Set[str]
-) -> Iterator[CheckResult]:
+def check_rules(settings: Settings, locate: Locate, now: datetime, secrets: Set[str]) -> Iterator[CheckResult]:
     """Check that rules, catalogue, waivers and inventory load together, and that nothing of them is silently unused."""
     try:
         ruleset = _load(settings)
@@ -83,7 +83,7 @@ def check_rules(
             yield CheckResult("finding", "inventory", message, locate("inventory"), fix)
     for warning in ruleset.inventory.warnings:
         yield CheckResult("finding", "inventory", warning.message, warning.span, warning.suggestion or "")
-    yield from compare_types(ruleset.rules.catalogue, plugin_dirs, locate)
+    yield from _compare_types(ruleset.rules.catalogue, locate)
 
 
 def _load(settings: Settings) -> Ruleset:
@@ -94,3 +94,19 @@ def _load(settings: Settings) -> Ruleset:
         open_store(settings).read(read_revision)
     ignore = partial(lambda *_: None)
     return PolicyReloader(settings, time.monotonic, ignore, ignore).in_force.ruleset
+
+
+def _compare_types(catalogue: Catalogue, locate: Locate) -> Iterator[CheckResult]:
+    """Compare the catalogue with the installed Heat."""
+    try:
+        installed = version("openstack-heat")
+    except PackageNotFoundError:
+        return
+    release = installed.partition(".")[0]
+    if release == NEWEST or not catalogue.is_shipped:
+        return
+    message = f"Heat {installed} is installed here, and rules know the resource types of Heat {HEATS[NEWEST]}"
+    advice = "give authors of templates its types for check --catalogue, as docs/catalogue.md shows"
+    if release in HEATS:
+        advice = f'check templates with --heat {release}, or `heat = "{release}"` in the configuration of projects'
+    yield CheckResult("note", "catalogue", message, locate("catalogue"), advice)

@@ -205,14 +205,6 @@ def test_files_of_heat_conf_d_count_after_heat_conf_each_with_its_lines(folder: 
     assert run_doctor(folder)[0] == f"finding[files] {problem}"
 
 
-PLUGIN = """\
-def resource_mapping():
-    return {"Acme::Balancer": Balancer, "OS::Nova::Server": Server, "DatalogGate::Other": None, "a text": None}
-def other_mapping():
-    return {"Acme::Other": None}
-"""
-
-
 @pytest.mark.parametrize(
     ("installed", "options", "advice"),
     [
@@ -235,22 +227,6 @@ def test_the_catalogue_is_compared_with_the_heat_beside_it(
     results = [str(result) for result in examine(folder / "heat.conf", now=NOW) if result.about == "catalogue"]
     expected = f"Heat {installed} is installed here, and rules know the resource types of Heat 27.0.1\n  fix   {advice}"
     assert results == ([f"{folder}/heat.conf:6: note[catalogue] {expected}"] if advice else [])
-
-
-def test_types_of_plugins_that_the_catalogue_does_not_have_are_named(folder: Path) -> None:
-    edit(folder, "heat.conf", "\n[paste_deploy]", ",DIR/plugins\n[paste_deploy]")
-    for file, text in {"lb.py": PLUGIN, "broken.py": "(", "tests/data.py": PLUGIN.replace("Acme", "Data")}.items():
-        (folder / "plugins" / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "plugins" / file).write_text(text)
-    more = folder / "plugins" / "more"
-    more.mkdir()
-    (more / "__init__.py").touch()
-    (more / "vpn.py").write_text(PLUGIN.replace("resource_mapping", "available_resource_mapping").replace("B", "V"))
-    assert [line for line in run_doctor(folder) if "catalogue" in line] == [
-        "DIR/heat.conf:6: note[catalogue] rules do not know these types of plugins, nor their properties: "
-        "Acme::Balancer, Acme::Valancer",
-        "  fix   describe them in a file of `catalogue`, as docs/catalogue.md shows",
-    ]
 
 
 def test_the_types_of_the_gate_are_known_where_plugin_dirs_has_them(folder: Path) -> None:

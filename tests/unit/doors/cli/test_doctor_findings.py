@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from importlib import invalidate_caches
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ import datalog_gate
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.point import create_point
 from datalog_gate.doors.cli.commands.doctor import examine
-from datalog_gate.doors.cli.doctor import CheckResult, decision_log, format_results, run_check
+from datalog_gate.doors.cli.doctor import CheckResult, format_results, run_check
 from datalog_gate.doors.cli.doctor.engines import ENGINE_DOOR, ENGINE_FOLDER, RESOURCES
 from tests.commands import read_conf
 from tests.pages import DOCS, assert_generated
@@ -246,7 +245,6 @@ def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
             build(root, f"{cloud.url}/")
             sys.modules.pop("lifecycle_of_a_test", None)
             with monkeypatch.context() as patch:
-                patch.setitem(vars(decision_log), "TemporaryFile", TemporaryFile)  # undoes what `full` does
                 change(root)
                 patch.syspath_prepend(root / "installed")
                 patch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
