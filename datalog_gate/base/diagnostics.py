@@ -14,9 +14,9 @@ Severity = Literal["error", "warning", "note"]
 WIDTH = 100
 """The number of characters of a line that an excerpt shows."""
 MOST_SUGGESTIONS = 50
+"""The maximum number of searches for a similar name: each compares all names."""
 _LONGEST_NAME = 100
 """The maximum length of a name that others are compared with."""
-"""The maximum number of searches for a similar name: each compares all names."""
 SENT = "<template>"
 """The file of a template that was sent in a request."""
 

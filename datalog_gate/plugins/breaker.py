@@ -10,8 +10,10 @@ from typing import TypeVar
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 
 Result = TypeVar("Result")
+FAILURES = 5
+"""The number of failed calls in a row after which a plugin is left alone."""
 PAUSE = 30.0
-"""Seconds during which an open breaker permits no calls."""
+"""Seconds for which it is."""
 
 
 def within(seconds: float, name: str, call: Callable[[], Result]) -> Result:
@@ -43,56 +45,42 @@ class NotAskedError(UnavailableError):
 
 
 class Guard:
-    """The calls to one plugin. `ticks` returns monotonic seconds."""
+    """The calls to one plugin: after `FAILURES` in a row it makes none for `PAUSE` seconds, and then one each `PAUSE`,
+    until one succeeds. `ticks` returns monotonic seconds."""
 
     def __init__(self, name: str, ticks: Callable[[], float]) -> None:
-        self._name, self._breaker = name, Breaker(ticks)
-
-    def __call__(self, seconds: float, call: Callable[[], Result]) -> Result:
-        """Return the result of a call, as `within`. Errors: NotAskedError, UnavailableError, those of the call."""
-        if not self._breaker.admits():
-            raise NotAskedError("has not answered for a while, and is not asked for now", self._name)
-        try:
-            result = within(seconds, self._name, call)
-        except RefusedError:
-            self._breaker.succeeded()
-            raise
-        except Exception:
-            self._breaker.failed()
-            raise
-        if result != "unknown":  # a service that can't tell its status has not answered
-            self._breaker.succeeded()
-        return result
-
-
-class Breaker:
-    """Closed until `limit` calls in a row fail. Then it permits nothing for `PAUSE` seconds, and after them one call
-    each `PAUSE`, until one succeeds. `clock` returns monotonic seconds."""
-
-    def __init__(self, clock: Callable[[], float], limit: int = 5) -> None:
-        self._clock, self._limit = clock, limit
+        self._name, self._ticks = name, ticks
         self._lock = Lock()
         self._failures = 0
         self._until = 0.0
 
-    def admits(self) -> bool:
-        """Whether a call is permitted. The caller reports the result of a permitted call."""
+    def __call__(self, seconds: float, call: Callable[[], Result]) -> Result:
+        """Return the result of a call, as `within`. Errors: NotAskedError, UnavailableError, those of the call."""
+        if not self._admits():
+            raise NotAskedError("has not answered for a while, and is not asked for now", self._name)
+        try:
+            result = within(seconds, self._name, call)
+        except RefusedError:
+            self._count(failed=False)
+            raise
+        except Exception:
+            self._count(failed=True)
+            raise
+        if result != "unknown":  # a service that can't tell its status has not answered
+            self._count(failed=False)
+        return result
+
+    def _admits(self) -> bool:
         with self._lock:
-            if self._failures < self._limit:
+            if self._failures < FAILURES:
                 return True
-            now = self._clock()
+            now = self._ticks()
             if now < self._until:
                 return False
             self._until = now + PAUSE
             return True
 
-    def succeeded(self) -> None:
-        """Report that a call was answered."""
+    def _count(self, failed: bool) -> None:
         with self._lock:
-            self._failures = 0
-
-    def failed(self) -> None:
-        """Report that a call was not answered."""
-        with self._lock:
-            self._failures += 1
-            self._until = self._clock() + PAUSE
+            self._failures = self._failures + 1 if failed else 0
+            self._until = self._ticks() + PAUSE

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from datalog_gate.doors.server import (
-    approvals,
-    decisions,
-    overview,
-    policies,
-    queries,
-    scan_results,
-    system,
-    trials,
-    waiver_list,
-)
+from datalog_gate.doors.server import approvals, decisions, policies, scan_results, system, trials, waiver_list
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, Endpoint, Reply
 from datalog_gate.doors.server.openapi import describe
 
@@ -29,10 +19,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _DESCRIPTION,
     *decisions.ENDPOINTS,
     *policies.ENDPOINTS,
-    *queries.ENDPOINTS,
     *scan_results.ENDPOINTS,
     *approvals.ENDPOINTS,
     *waiver_list.ENDPOINTS,
-    *overview.ENDPOINTS,
     *trials.ENDPOINTS,
 )

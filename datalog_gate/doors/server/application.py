@@ -115,7 +115,7 @@ class _Responder:
             reply = self._write(call, key)
         else:
             reply = self._endpoint.handler(call)
-        _send(reply, resp)
+        _send(reply, self._endpoint.media_type, resp)
 
     def _identify(self, environ: Environ) -> Client:
         """Identify the caller and check permissions. Errors: ApiError."""
@@ -225,12 +225,12 @@ def _repeat(known: Mapping[str, Any], digest: str) -> Reply:
     return Reply(answer["body"], known["status"], {**answer["headers"], "Idempotency-Replayed": "true"})
 
 
-def _send(reply: Reply, resp: falcon.Response) -> None:
+def _send(reply: Reply, media_type: str, resp: falcon.Response) -> None:
     for name, value in reply.headers.items():
         resp.set_header(name, value)
     resp.set_header("X-Content-Type-Options", "nosniff")
     resp.set_header("Cache-Control", "no-cache, private")
-    resp.status, resp.content_type = reply.status, reply.media_type
+    resp.status, resp.content_type = reply.status, media_type
     resp.text = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
 
 

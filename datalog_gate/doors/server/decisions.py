@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from datalog_gate.analysis.policy import ACTIONS
@@ -18,7 +19,8 @@ from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import build_caller
 from datalog_gate.doors.server.access import ALL_PROJECTS
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
-from datalog_gate.doors.server.schemas import WITH_PAGE, describe_body, describe_object
+from datalog_gate.doors.server.pagination import read_time_marker, write_page
+from datalog_gate.doors.server.schemas import PAGES, WITH_PAGE, describe_body, describe_object
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.feed import StackEntry, read
@@ -200,3 +202,20 @@ def _show(call: ApiCall) -> Reply:
         raise ApiError(404, "not_found", "there is no such decision, or it belongs to another project")
     content = row["content"]
     return Reply(content if call.query["page"] else {name: content[name] for name in content if name != "page"})
+
+
+@ENDPOINTS.add(
+    "GET /v2/decisions",
+    "decision:list",
+    "List the decisions that were asked for here, the newest first",
+    answer=describe_object("decisions"),
+    query=PAGES,
+)
+def _list_decisions(call: ApiCall) -> Reply:
+    limit = call.query["limit"]
+    rows = call.server.records.list_decisions(call.client.projects, read_time_marker(call), limit + 1)
+
+    def show(row: Mapping[str, Any]) -> object:
+        return {**row, "at": datetime.fromtimestamp(row["at"], UTC).isoformat("T", "seconds")}
+
+    return Reply(write_page("decisions", rows, limit, lambda row: (repr(row["at"]),), show))

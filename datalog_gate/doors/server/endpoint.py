@@ -42,12 +42,11 @@ class ApiError(GateError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer of a handler: JSON data, or a text with its media type."""
+    """The answer of a handler: JSON data, or a text in the media type of the endpoint."""
 
     body: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    media_type: str = "application/json"
     after: Callable[[], None] | None = None
     """What follows the effect, outside its transaction: a write may be tried several times."""
 

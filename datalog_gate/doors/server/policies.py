@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from datalog_gate.analysis.policy import Policy
+from datalog_gate.base.values import to_json
+from datalog_gate.decision.policy_set import RuleFile
+from datalog_gate.decision.query import ask
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.server.endpoint import ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.access import ALL_PROJECTS
+from datalog_gate.doors.server.decisions import DEFINITION, STACK_NAME, read_definition
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.pagination import read_text_marker, write_page
-from datalog_gate.doors.server.schemas import PAGES, describe_object
+from datalog_gate.doors.server.scan_access import open_scan_store
+from datalog_gate.doors.server.schemas import PAGES, describe_body, describe_object
+from datalog_gate.engine.native import evaluate
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.lines import read, write
+from datalog_gate.files.inputs import fact_lines
+from datalog_gate.scan.stored_query import read_lines
 
 POLICY = describe_object("id", "level", "mode", "on", "message", "relation", "place")
+ROWS = 10_000
+"""The maximum number of rows in an answer."""
+FACTS: Mapping[str, Any] = {
+    "type": "object",
+    "description": "rows by relation",
+    "additionalProperties": {
+        "type": "array",
+        "items": {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}},
+    },
+}
+QUESTION = describe_body(
+    "query",
+    query={"type": "string", "maxLength": 10_000, "description": "an atom, or a body, `:- ...`"},
+    rules={"type": "string", "maxLength": 200_000, "description": "rules that the query reads"},
+    facts=FACTS,
+    stack_name=STACK_NAME,
+    **DEFINITION,
+)
 ENDPOINTS = EndpointTable()
 
 
@@ -52,3 +82,37 @@ def _to_json(policy: Policy, settings: Settings) -> dict[str, Any]:
         "relation": policy.relation,
         "place": place,
     }
+
+
+@ENDPOINTS.add(
+    "POST /v2/queries",
+    "query:create",
+    "Answer a query over the rules and facts of the request, a stack, or all stacks",
+    answer=describe_object("rows", "complete", "warnings", "errors"),
+    allowed=MEMBER,
+    body=QUESTION,
+)
+def _answer(call: ApiCall) -> Reply:
+    body: dict[str, Any] = call.body
+    text, rules = body["query"], body.get("rules", "")
+    catalogue = call.server.point.current().ruleset.rules.catalogue
+    lines = fact_lines(body.get("facts"))
+    if "template" in body:
+        stack = read_definition(body).stack(body.get("stack_name", "stack"), catalogue)
+        lines += read("\n".join(write(flatten(stack, catalogue), catalogue)), "<stack>")
+    if "all:" in text or "all:" in rules:
+        if call.client.projects is not None:
+            raise ApiError(403, "forbidden", f"the policy {ALL_PROJECTS} does not allow you to read all stacks")
+        with open_scan_store(call.server.options) as store:
+            lines += read_lines(store, [text, rules])
+    files = [RuleFile("rules", "<rules>", rules)] if rules else []
+    answer = ask(files, text, lines, evaluate, catalogue=catalogue, now=call.server.now())
+    rows = [[to_json(value) for value in row] for row in answer.rows[:ROWS]]
+    return Reply(
+        {
+            "rows": rows,
+            "complete": len(answer.rows) <= ROWS and not answer.errors,
+            "warnings": [warning.to_json() for warning in answer.warnings],
+            "errors": [{"message": error.message, "place": str(error.span)} for error in answer.errors],
+        }
+    )

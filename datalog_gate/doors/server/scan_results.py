@@ -1,17 +1,20 @@
-"""The stacks and findings of the last scan."""
+"""The stacks and findings of the last scan, and numbers over them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
 from datalog_gate.base.records import fields
 from datalog_gate.decision.decision import read_instant
-from datalog_gate.doors.server.endpoint import ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.decisions import DECISION, judge_stored
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.pagination import read_marker, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.doors.server.schemas import PAGES, POLICY, PROJECT, describe_object, describe_page, describe_text
+from datalog_gate.scan.open_findings import count_open, count_stacks, find_entry, read_days
 from datalog_gate.scan.scan_store import Page, StoredFinding
 
 OUTCOMES = ["allow", "allow_with_warnings", "deny", "indeterminate"]
@@ -21,6 +24,9 @@ ENCODED = ("key", "row", "place")
 MEMBERS = ("root", "policy", "key", "row", "level", "state", "message", "project", "first_seen", "resolved_at")
 FINDING = describe_object(*MEMBERS)
 STACK = describe_object("root", "name", "project", "decision", "outcome", "findings")
+MOST = 1000
+"""The maximum number of rows in an answer over all stacks: the largest."""
+NUMBERS: Mapping[str, Any] = {"type": "integer", "minimum": 0}
 ENDPOINTS = EndpointTable()
 
 
@@ -81,6 +87,23 @@ def _show_stack(call: ApiCall) -> Reply:
     return Reply({**stacks[0], "open": [_to_json(finding) for finding in findings]})
 
 
+@ENDPOINTS.add(
+    "POST /v2/stacks/{stack}/decisions",
+    "stack:judge",
+    "Judge a stack again, as the last scan read it",
+    answer=DECISION,
+    allowed=MEMBER,
+    status=201,
+)
+def _judge_stack(call: ApiCall) -> Reply:
+    """Judge a stack of the last scan again, by the current rules."""
+    with open_scan_store(call.server.options) as store:
+        entry = find_entry(store.database, call.client.projects, call.path["stack"])
+    if entry is None:
+        raise ApiError(404, "not_found", "no scan has found this stack, or it belongs to another project")
+    return judge_stored(call, entry)
+
+
 def _read_page(call: ApiCall, length: int, root: str | None = None) -> Page:
     """The requested page, plus one row, of the rows that the caller sees. Errors: ApiError."""
     projects, marker = call.client.narrow(call.query.get("project")), read_marker(call.query.get("marker"), length)
@@ -90,3 +113,35 @@ def _read_page(call: ApiCall, length: int, root: str | None = None) -> Page:
 def _to_json(finding: StoredFinding) -> dict[str, Any]:
     data = {member.name: getattr(finding, member.name) for member in fields(finding)}
     return data | {name: json.loads(data[name]) if data[name] else None for name in ENCODED}
+
+
+@ENDPOINTS.add(
+    "GET /v2/overview",
+    "overview:show",
+    "Count the open findings by policy, project and owner",
+    answer=describe_object("stacks", "open", "findings", stacks=NUMBERS, open=NUMBERS, findings={"type": "array"}),
+)
+def _show_overview(call: ApiCall) -> Reply:
+    projects = call.client.projects
+    with open_scan_store(call.server.options) as store:
+        rows = count_open(store.database, projects)
+        stacks = count_stacks(store.database, projects)
+    total = sum(row.number for row in rows)
+    return Reply({"stacks": stacks, "open": total, "findings": [row._asdict() for row in rows[:MOST]]})
+
+
+@ENDPOINTS.add(
+    "GET /v2/days",
+    "day:list",
+    "List the days on which findings were new or resolved",
+    answer=describe_object("days"),
+    query={
+        "policy": {"type": "string", "maxLength": 255, "description": "only findings of this policy"},
+        "project": PROJECT,
+    },
+)
+def _list_days(call: ApiCall) -> Reply:
+    projects = call.client.narrow(call.query.get("project"))
+    with open_scan_store(call.server.options) as store:
+        days = read_days(store.database, projects, call.query.get("policy"))
+    return Reply({"days": [day._asdict() for day in days[-MOST:]]})

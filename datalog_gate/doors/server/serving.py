@@ -26,10 +26,10 @@ from datalog_gate.doors.server.http_worker import HttpWorker, RequestLimits
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.server_options import GROUP, find_folder, register
 from datalog_gate.files.templates import unreadable
+from datalog_gate.plugins.plugin_settings import LOOPBACK
 from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 QUIET = (
     "keystonemiddleware=WARNING",
     "keystoneauth=WARNING",

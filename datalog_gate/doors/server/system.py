@@ -1,4 +1,4 @@
-"""Versions, health, metrics, and the record of writes."""
+"""Versions, health, metrics, the record of writes, and the inventory."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _show_metrics(call: ApiCall) -> Reply:
             samples = [("datalog_gate_findings_open", labels, [float(number)]) for labels, number in numbers.items()]
         except ApiError as error:
             LOG.warning("metrics: %s", error.message)
-    return Reply(call.server.point.metrics.render(samples), media_type=TEXT)
+    return Reply(call.server.point.metrics.render(samples))
 
 
 @ENDPOINTS.add(
@@ -121,3 +121,24 @@ def _list_writes(call: ApiCall) -> Reply:
     limit = call.query["limit"]
     rows = call.server.records.writes(call.client.projects, read_time_marker(call), limit + 1)
     return Reply(write_page("writes", rows, limit, lambda row: (repr(row["at"]),)))
+
+
+@ENDPOINTS.add(
+    "GET /v2/inventory",
+    "inventory:show",
+    "Show the tables of the inventory and their age",
+    answer=describe_object("source", "tables"),
+)
+def _show_inventory(call: ApiCall) -> Reply:
+    settings, ruleset = call.server.point.current()
+    readings, now = ruleset.inventory.readings, call.server.now()
+    rows = {str(name): len(rows) for name, rows in ruleset.inventory.rows.items()}
+    tables = []
+    for name in sorted({*rows, *readings}):
+        reading = readings.get(name)
+        read = reading.read if reading else ruleset.written
+        age = round((now - read).total_seconds()) if read else None
+        problem = reading.problem if reading else ""
+        row = {"table": name, "rows": rows.get(name, 0), "read": read.isoformat() if read else None}
+        tables.append(row | {"age_seconds": age, "problem": problem})
+    return Reply({"source": settings.inventory and "set", "tables": tables})

@@ -154,20 +154,14 @@ class Filter:
         request.record(_message(answer))
         try:
             response = call_application(self.application, environ)
+            if response.accepted:
+                LOG.info("decision %s: denied, recorded as a stack", answer.id)
+                return _with_decision(response, answer)
+            refusal = response.status
         except Exception as error:  # noqa: BLE001 - whatever Heat says about the record, the user asked for a stack
-            LOG.warning(
-                "decision %s: Heat does not accept a stack that records the denial: %s",
-                answer.id,
-                printable(str(error)),
-            )
-            return _reject(request.fault, answer)
-        if not response.accepted:
-            LOG.warning(
-                "decision %s: Heat does not accept a stack that records the denial: %s", answer.id, response.status
-            )
-            return _reject(request.fault, answer)
-        LOG.info("decision %s: denied, recorded as a stack", answer.id)
-        return _with_decision(response, answer)
+            refusal = printable(str(error))
+        LOG.warning("decision %s: Heat does not accept a stack that records the denial: %s", answer.id, refusal)
+        return _reject(request.fault, answer)
 
     def _finish(self, answer: Answer, ending: Ending, stack_id: str = "") -> None:
         try:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from stevedore.extension import ExtensionManager
 
-from datalog_gate.doors.cli.commands.claim_settlement import settle_claims
+from datalog_gate.doors.cli.commands.services import settle_claims
 from datalog_gate.doors.cli.main import main
 from tests.heat.doors.rig import Heat, install, running
 from tests.heat.doors.templates import CLEAN, template

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 
-from datalog_gate.plugins.breaker import PAUSE, Breaker
+from datalog_gate.plugins.breaker import PAUSE, Guard, NotAskedError
 
 
-def test_after_the_pause_one_of_many_threads_is_admitted() -> None:
+def is_asked(guard: Guard) -> bool:
+    """Whether a plugin that always fails is asked."""
+    try:
+        return guard(5.0, lambda: bool(1 / 0))
+    except NotAskedError:
+        return False
+    except ZeroDivisionError:
+        return True
+
+
+def test_after_the_pause_one_of_many_threads_asks_until_a_call_succeeds() -> None:
     now = 100.0
-    breaker = Breaker(lambda: now, limit=2)
-    for _ in range(2):
-        assert breaker.admits()
-        breaker.failed()
+    guard = Guard("edge", lambda: now)
+    assert [is_asked(guard) for _ in range(6)] == [True] * 5 + [False]
     now += PAUSE - 0.1
-    assert not breaker.admits()
+    assert not is_asked(guard)
     now += 0.1
-    admitted: list[bool] = []
-    threads = [Thread(target=lambda: admitted.append(breaker.admits())) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(admitted) == [False] * 19 + [True]
-    now += PAUSE  # it never said how it ended
-    assert [breaker.admits(), breaker.admits()] == [True, False]
-    breaker.succeeded()
-    assert [breaker.admits(), breaker.admits()] == [True, True]
+    with ThreadPoolExecutor(20) as pool:
+        assert sorted(pool.map(is_asked, [guard] * 20)) == [False] * 19 + [True]
+    now += PAUSE
+    assert guard(5.0, lambda: "held") == "held"
+    assert [is_asked(guard) for _ in range(5)] == [True] * 5

@@ -9,12 +9,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import falcon
 
-from datalog_gate.base.errors import GateError
+from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.server.access import WSGI, Client
 from datalog_gate.doors.server.endpoint import ApiError
 from datalog_gate.doors.server.json_body import read_body
 from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError
-from datalog_gate.doors.server.pages.keystone_sign_in import fetch_token
 from datalog_gate.doors.server.pages.sessions import MOST, OPEN, SessionFiles, make_cookie, read_cookie
 from datalog_gate.doors.server.pages.views import VIEWS, PageCall, Shown, View, link_next
 from datalog_gate.doors.server.policy_server import PolicyServer
@@ -24,6 +23,8 @@ from datalog_gate.pages.rendering import read_style, render
 POLICY = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 AREAS = [(view.area, view.path) for view in VIEWS if view.path.count("/") < 3]
 FORM = "application/x-www-form-urlencoded"
+PATIENCE = 10
+"""Seconds to wait for Keystone."""
 FIELDS = ("username", "password", "user_domain", "project", "project_domain", "token")
 
 
@@ -168,8 +169,8 @@ class _SignIn:
         token, problem = form.get("token", "").strip(), ""
         if not token and self._uses_keystone and form.get("username"):
             try:
-                token = fetch_token(self._conf, {name: form.get(name, "") for name in FIELDS})
-            except GateError as error:
+                token = _fetch_token(self._conf, {name: form.get(name, "") for name in FIELDS})
+            except UsageError as error:
                 problem = str(error)
         if not problem and not (token.isascii() and token.isprintable() and " " not in token and 0 < len(token) < MOST):
             problem = (
@@ -192,6 +193,32 @@ class _SignIn:
     def _show(self, req: falcon.Request, resp: falcon.Response, status: int, problem: str) -> None:
         values = {"keystone": self._uses_keystone, "after": req.get_param("next") or "", "problem": problem}
         _send(resp, status, _render(req, "sign_in.html", "Sign in", values=values))
+
+
+def _fetch_token(conf: Any, given: Mapping[str, str]) -> str:
+    """Fetch a token for a user and a project, or with system scope. Errors: UsageError."""
+    from keystoneauth1.exceptions import ClientException, Unauthorized
+    from keystoneauth1.identity.v3 import Password
+    from keystoneauth1.session import Session
+
+    options = conf.keystone_authtoken
+    scope: dict[str, Any] = {"system_scope": "all"}
+    if given["project"]:
+        scope = {"project_name": given["project"], "project_domain_name": given["project_domain"] or "Default"}
+    password = Password(
+        options.www_authenticate_uri,
+        username=given["username"],
+        password=given["password"],
+        user_domain_name=given["user_domain"] or "Default",
+        **scope,
+    )
+    session = Session(password, verify=options.cafile or not options.insecure, timeout=PATIENCE)
+    try:
+        return str(session.get_token())
+    except Unauthorized:
+        raise UsageError("Keystone does not accept the name, password, domain and project") from None
+    except ClientException:
+        raise UsageError("Keystone can't be reached now") from None
 
 
 class _SignOut:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.doors.cli.commands.claim_settlement import REFUSED, SCHEMA, settle_claims
-from datalog_gate.doors.cli.commands.services import format_claims
+from datalog_gate.doors.cli.commands.services import REFUSED, SCHEMA, format_claims, settle_claims
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.option_parser import parse_options
 from datalog_gate.services.approval import format_time
