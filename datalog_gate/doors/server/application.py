@@ -7,9 +7,10 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from http import HTTPStatus
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -53,7 +54,7 @@ def create_app(conf: Any, server: PolicyServer, authenticate: Callable[[WSGI], W
     app = falcon.App()
     app.req_options.strip_url_path_trailing_slash = True
     for path in dict.fromkeys(endpoint.path for endpoint in ENDPOINTS):
-        app.add_route(path, _Resource(conf, server, [endpoint for endpoint in ENDPOINTS if endpoint.path == path]))
+        app.add_route(path, _create_resource(conf, server, path))
     add_pages(app, conf, server, partial(identify, conf, server))
     for kind in (Exception, falcon.HTTPError):  # Falcon has handlers of its own for the latter
         app.add_error_handler(kind, _answer_error)
@@ -75,15 +76,13 @@ def trust_keystone(conf: Any) -> Callable[[WSGI], WSGI]:
     return partial(KeystoneAuthentication, conf=conf, public=public, format_error=_format_refusal)
 
 
-class _Resource:
-    """The endpoints of a path."""
-
-    def __init__(self, conf: Any, server: PolicyServer, endpoints: Sequence[Endpoint]) -> None:
-        for endpoint in endpoints:
-            responder = _Responder(conf, server, endpoint)
-            setattr(self, f"on_{endpoint.method.lower()}", responder)
-            if endpoint.method == "GET":
-                self.on_head = responder
+def _create_resource(conf: Any, server: PolicyServer, path: str) -> SimpleNamespace:
+    """The endpoints of a path, as Falcon takes them."""
+    endpoints = [endpoint for endpoint in ENDPOINTS if endpoint.path == path]
+    responders = {f"on_{endpoint.method.lower()}": _Responder(conf, server, endpoint) for endpoint in endpoints}
+    if "on_get" in responders:
+        responders["on_head"] = responders["on_get"]
+    return SimpleNamespace(**responders)
 
 
 class _Responder:

@@ -42,10 +42,13 @@ def install() -> None:
     ) -> Any:
         if action not in JUDGED:
             return converge(self, template, action, new_stack, *args, **kwargs)
+        from datalog_gate.doors.heat.engine_door import find_refusal
+        from datalog_gate.doors.heat.tree_lock import hold_tree
+
         new_template = new_stack.t if new_stack else template
-        with _hold_tree(self, new_template, action):
+        with hold_tree(self, new_template, action):
             tags = (self if new_stack is None else new_stack).tags
-            reason = _find_refusal(self, new_template, action, tags)
+            reason = find_refusal(self, new_template, action, tags)
             if action == Stack.ROLLBACK and StackObject.get_status(self.context, self.id)[1] == Stack.COMPLETE:
                 LOG.info("%s is not rolled back: its update completed, so Heat deleted the older template", self.name)
                 return None
@@ -65,18 +68,6 @@ def install() -> None:
         announce(hashlib.sha256(inspect.getsource(converge).encode()).hexdigest())
     except Exception:  # the door is installed; if the gate is broken it stops each stack
         LOG.exception("datalog_gate: the engine's door is in place, but this could not be recorded in the decision log")
-
-
-def _hold_tree(stack: Any, template: Any, action: str) -> Any:
-    from datalog_gate.doors.heat.tree_lock import hold_tree
-
-    return hold_tree(stack, template, action)
-
-
-def _find_refusal(stack: Any, template: Any, action: str, tags: list[str]) -> str | None:
-    from datalog_gate.doors.heat.engine_door import find_refusal
-
-    return find_refusal(stack, template, action, tags)
 
 
 def resource_mapping() -> dict[str, Any]:

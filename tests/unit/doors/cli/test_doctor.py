@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import invalidate_caches
@@ -25,8 +25,9 @@ from datalog_gate.doors.cli.doctor import engines, format_results
 from datalog_gate.doors.cli.doctor.cloud_access import PREVIEW, probe_engine
 from datalog_gate.doors.cli.doctor.engines import ENGINE_FOLDER, SHIM
 from datalog_gate.doors.cli.main import main
+from tests.commands import write_files
 from tests.pages import assert_written
-from tests.scripted_cloud import Answer, clear_credentials, running
+from tests.scripted_cloud import Answer, clear_credentials, without_keystone
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 CONF = """\
@@ -91,22 +92,24 @@ GOLDEN = Path(__file__).parents[3] / "golden" / "doctor.txt"
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A Heat with live doors, and an installation of the gate with plugins."""
-    (tmp_path / "rules").mkdir(mode=0o755)
-    conf = CONF.replace("DIR", str(tmp_path)).replace("DOOR", str(ENGINE_FOLDER))
-    files = {"heat.conf": conf, "api-paste.ini": PASTE, "rules/m.dl": RULES}
-    installed = tmp_path / "installed" / "datalog_gate-9.dist-info"
-    installed.mkdir(parents=True)
-    files |= {f"installed/{installed.name}/METADATA": "Metadata-Version: 2.1\nName: datalog-gate\nVersion: 9\n"}
-    files |= {f"installed/{installed.name}/entry_points.txt": ENTRIES}
-    files |= {"installed/lifecycle_of_a_test.py": MODULE}
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o644)
+    install(tmp_path, {"heat.conf": CONF.replace("DIR", str(tmp_path)).replace("DOOR", str(ENGINE_FOLDER))}, ENTRIES)
     monkeypatch.syspath_prepend(tmp_path / "installed")
     monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
     clear_credentials(monkeypatch)
     yield tmp_path
     sys.modules.pop("lifecycle_of_a_test", None)
+
+
+def install(folder: Path, files: Mapping[str, str], entries: str) -> None:
+    """Write the files of a Heat, rules, and an installation of the gate with plugins."""
+    (folder / "rules").mkdir(mode=0o755, parents=True)
+    installed = "installed/datalog_gate-9.dist-info"
+    own = {"api-paste.ini": PASTE, "rules/m.dl": RULES, "installed/lifecycle_of_a_test.py": MODULE}
+    own |= {f"{installed}/METADATA": "Metadata-Version: 2.1\nName: datalog-gate\nVersion: 9\n"}
+    own |= {f"{installed}/entry_points.txt": entries, **files}
+    write_files(folder, own)
+    for name in own:
+        (folder / name).chmod(0o644)
 
 
 def run_doctor(folder: Path, cfn: bool = True, log: Path | None = None) -> list[str]:
@@ -459,9 +462,7 @@ def test_a_preview_shows_whether_a_door_works(
     folder: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, expected: list[str]
 ) -> None:
     well = run_doctor(folder)
-    with running() as cloud:
-        monkeypatch.setenv("OS_AUTH_TYPE", "none")
-        monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
+    with without_keystone(monkeypatch, "p") as cloud:
         cloud.answers["POST /v1/p/stacks/preview"] = answer
         assert [line for line in run_doctor(folder)[:-1] if line not in well] == expected
         assert cloud.bodies == [json.dumps(PREVIEW).encode()]
@@ -478,9 +479,7 @@ def test_a_preview_shows_whether_a_door_works(
 def test_a_probe_shows_whether_the_engine_has_a_door(
     monkeypatch: pytest.MonkeyPatch, status: str, reason: str, expected: str
 ) -> None:
-    with running() as cloud:
-        monkeypatch.setenv("OS_AUTH_TYPE", "none")
-        monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
+    with without_keystone(monkeypatch, "p") as cloud:
         stack = {"id": "1", "stack_status": status, "stack_status_reason": reason}
         cloud.answers["POST /v1/p/stacks"] = (201, {}, {})
         cloud.answers[f"GET /v1/p/stacks/{PROBE}"] = (200, {"stack": stack}, {})

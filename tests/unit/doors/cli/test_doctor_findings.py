@@ -24,7 +24,7 @@ from datalog_gate.doors.cli.doctor.engines import ENGINE_DOOR, ENGINE_FOLDER, RE
 from tests.commands import read_conf
 from tests.pages import DOCS, assert_generated
 from tests.scripted_cloud import clear_credentials, running
-from tests.unit.doors.cli.test_doctor import ENTRIES, MODULE, PASTE, RULES, edit, event
+from tests.unit.doors.cli.test_doctor import ENTRIES, RULES, edit, event, install
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 CONF = f"""\
@@ -208,27 +208,16 @@ FAULTS: dict[str, dict[str, Change]] = {
 
 def build(root: Path, keystone: str) -> None:
     """A Heat with all that the gate takes, in order."""
-    (root / "log").mkdir(parents=True)
-    (root / "rules").mkdir(mode=0o755)
-    installed = root / "installed" / "datalog_gate-9.dist-info"
-    installed.mkdir(parents=True)
     services = "[datalog_gate.services]\napproval = datalog_gate.services.approval:Approval\n"
     files = {
         "heat.conf": CONF.replace("DIR", str(root)).replace("KEYSTONE", keystone),
-        "api-paste.ini": PASTE,
         "policy.yaml": POLICY,
-        "rules/m.dl": RULES,
         "cloud.jsonl": "",
         "waivers.yaml": WAIVERS,
         "log/decisions.jsonl": f"{event('loaded', **LOADED)}\n",
         "log/decisions.jsonl.lock": "",
-        f"installed/{installed.name}/METADATA": "Metadata-Version: 2.1\nName: datalog-gate\nVersion: 9\n",
-        f"installed/{installed.name}/entry_points.txt": ENTRIES + services,
-        "installed/lifecycle_of_a_test.py": MODULE,
     }
-    for name, text in files.items():
-        (root / name).write_text(text)
-        (root / name).chmod(0o644)
+    install(root, files, ENTRIES + services)
     aged("cloud.jsonl", 0)(root)
 
 
