@@ -7,10 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.doors.openstack_client.gate_client import ask, connect
 from datalog_gate.services.approval import Approvals
 from tests.ledger import request
-from tests.server.rig import USERS, Site, open_session
+from tests.server.rig import Site
 
 TEMPLATE = """\
 heat_template_version: 2018-08-31
@@ -119,8 +118,3 @@ def test_requests_are_answered_and_waivers_given_and_ended(site: Site) -> None:
     assert run(site, "ann", "waiver", "show", waiver["id"])[1]["reason"] == "the old app"
     assert run(site, "adam", "waiver", "delete", waiver["id"])[0] == 0
     assert run(site, "ann", "waiver", "list") == (0, [])
-
-
-def test_a_function_of_the_client_answers_a_query(site: Site) -> None:
-    gate = connect(open_session(site.identity, "ann", **USERS["ann"][0]))
-    assert ask(gate, "p(x)", rules="p(x) :- q(x), x > 1.", facts={"q": [[1], [2]]})["rows"] == [[2]]

@@ -46,11 +46,6 @@ def judge(gate: Adapter, template: Any, **question: Any) -> dict[str, Any]:
     return _write(gate, "POST", "/v2/decisions", {"template": template, **_without_none(question)})
 
 
-def ask(gate: Adapter, query: str, **question: Any) -> dict[str, Any]:
-    """Answer a query. Other keyword arguments are members of the body of POST /v2/queries."""
-    return _send(gate, "POST", "/v2/queries", json={"query": query, **_without_none(question)})
-
-
 def show(gate: Adapter, kind: str, identity: str) -> dict[str, Any]:
     """Show one of `KINDS` by its id."""
     return _send(gate, "GET", f"/v2/{kind}/{quote(identity, safe='')}")
