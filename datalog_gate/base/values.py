@@ -13,7 +13,7 @@ from enum import IntFlag
 from typing import NamedTuple, final
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.expression import Expression, Frozen, phrase
+from datalog_gate.base.expression import Expression, phrase
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.secrecy import MASK
 
@@ -148,21 +148,6 @@ class Unknown:
     def expression(self) -> str:
         """The source as users read it."""
         return self.source.text
-
-    @property
-    def function(self) -> str:
-        """The function that returns it; empty if unknown."""
-        return self.source.function
-
-    @property
-    def arguments(self) -> Frozen:
-        """The arguments of that function."""
-        return self.source.arguments
-
-    @property
-    def stack(self) -> str:
-        """The id of the stack that the arguments refer to; empty if they need none."""
-        return self.source.stack
 
 
 def hidden_value(of: str) -> Unknown:

@@ -288,8 +288,8 @@ class Dependence:
                 if isinstance(truth, Unknown):
                     where = "" if stack.id in self._roots else f" of {stack.id}"
                     self._conditions.setdefault(truth.source, f"condition {name}{where}")
-                    if truth.function in ("not", "Fn::Not"):
-                        self._negated.setdefault(truth.arguments, f"condition {name}{where}")
+                    if truth.source.function in ("not", "Fn::Not"):
+                        self._negated.setdefault(truth.source.arguments, f"condition {name}{where}")
             for resource in stack.apart.others.values():
                 for unknown in sizes(resource):
                     self._sizes.setdefault(unknown.source, {})[self._short(resource.id)] = None
@@ -320,7 +320,7 @@ class Dependence:
         return f"{name} is {_join(among, ' or ')}"
 
     def _split_unknown(self, unknown: Unknown) -> tuple[Unknown, ...]:
-        whole = unknown.source in self._conditions or unknown.function == EQUALITY
+        whole = unknown.source in self._conditions or unknown.source.function == EQUALITY
         return (unknown,) if whole or not unknown.of else unknown.of
 
     def _size(self, unknown: Unknown, link: str = "") -> str:
@@ -343,15 +343,16 @@ class Dependence:
             return f"the number of members of {_join(list(self._sizes[unknown.source]), ' and ')}"
         if condition := self._condition(unknown):
             return condition
-        match unknown.function, unknown.arguments:
+        source = unknown.source
+        match source.function, source.arguments:
             case fn, tuple(sources) if fn == EQUALITY:
-                names = [self._name(Unknown(source)) for source in sources if isinstance(source, Expression)]
+                names = [self._name(Unknown(part)) for part in sources if isinstance(part, Expression)]
                 equal = [f"{left} is {right}" for left, right in zip(names[::2], names[1::2], strict=True)]
                 return f"{EQUALITY} {_join(equal, ' and ')}"
             case "get_param", str(name):
-                return f"parameter {name}{self._home(unknown.stack, ' of ')}"
+                return f"parameter {name}{self._home(source.stack, ' of ')}"
             case "get_attr" | "Fn::GetAtt", [str(name), *keys] if all(isinstance(key, str | int) for key in keys):
-                return f"{'.'.join(map(str, keys)) or 'the name'} of `{name}`{self._home(unknown.stack, ' in ')}"
+                return f"{'.'.join(map(str, keys)) or 'the name'} of `{name}`{self._home(source.stack, ' in ')}"
         return shorten(unknown.expression, LONGEST)
 
     def _home(self, stack: str, between: str) -> str:

@@ -224,7 +224,7 @@ class Violation:
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
         """The unknowns of `because`. For equality of unknowns, the unknowns compared."""
-        apart = [unknown.of if unknown.function == EQUALITY else (unknown,) for unknown in self.because]
+        apart = [unknown.of if unknown.source.function == EQUALITY else (unknown,) for unknown in self.because]
         return tuple(dict.fromkeys(unknown for unknowns in apart for unknown in unknowns))
 
     @property

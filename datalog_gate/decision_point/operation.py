@@ -106,7 +106,7 @@ def _advise(unknown: Unknown, action: str) -> str:
     """What to write instead of values that Heat knows and the gate does not."""
     while inner := next((part for part in unknown.of if part.unread and part != unknown), None):
         unknown = inner
-    match unknown.function, unknown.arguments:
+    match unknown.source.function, unknown.source.arguments:
         case "get_param" | "Ref", str(name) if "::" in name:
             return f"do not use {name} here, which only Heat knows"
         case "get_param" | "Ref", name if action in ("create", "update"):

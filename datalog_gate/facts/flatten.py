@@ -77,7 +77,7 @@ def _add_stack(stack: Stack, catalogue: Catalogue, wants: _Wants, facts: FactSet
         resource
         for batch in batches
         for resource in batch.built
-        if not batch.maybe and resource.open_members and resource.open_members.function == CONTENT
+        if not batch.maybe and resource.open_members and resource.open_members.source.function == CONTENT
     ]
     for batch in batches:
         for resource in batch.built:

@@ -194,7 +194,7 @@ def _digest(resource: Resource, config: Data, source: Resource | None) -> str | 
     if isinstance(text, Unknown):
         first = next(leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown))
         shown = derived(f"digest of {digest}: ", first)
-        return replace(text, source=Expression(shown.function, text.arguments, shown.stack, shown.text))
+        return replace(text, source=Expression(shown.function, text.source.arguments, shown.stack, shown.text))
     return digest
 
 

@@ -177,12 +177,10 @@ def _kind(resource: Resource) -> str:
 
 
 def _type(resource: Resource) -> str:
-    return MASK if resource.hides(("type",), True) else _shorten_type(resource.type)
-
-
-def _shorten_type(name: str) -> str:
-    """The short name of a type: ``OS::Nova::Server`` as ``Nova Server``."""
-    words = name.removeprefix("OS::").replace("::", " ")
+    """The short name of its type: ``OS::Nova::Server`` as ``Nova Server``."""
+    if resource.hides(("type",), True):
+        return MASK
+    words = resource.type.removeprefix("OS::").replace("::", " ")
     return words if len(words) <= LONGEST else f"…{words[1 - LONGEST :]}"
 
 

@@ -59,7 +59,7 @@ class Assumptions:
         else:
             written = text[len(expression) + 1 :]
             value = read_document(written, "--assume").data if written else None
-        if unknown.function in LOGIC and not isinstance(value, bool):
+        if unknown.source.function in LOGIC and not isinstance(value, bool):
             self.wrong[text] = expression
             return unknown
         return value

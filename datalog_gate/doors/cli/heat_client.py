@@ -101,21 +101,17 @@ class Heat:
 
     def caller(self) -> dict[str, object]:
         """The credentials of the caller for oslo.policy. Errors: InputError."""
-        access = self._access()
-        names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
-        return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
-
-    def _access(self) -> Any:
-        """Keystone's answer about the credentials. Errors: InputError."""
         session = self._adapter.session
         auth: Any = session.auth
         if not hasattr(auth, "get_access"):
             raise InputError.of("the credentials do not name a user", suggestion=HELP)
         try:
-            return auth.get_access(session)
+            access = auth.get_access(session)
         except self._errors as error:
             message = f"Keystone does not return the user of the credentials: {_format_error(error)}"
             raise InputError.of(message, suggestion=HELP) from None
+        names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
+        return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
 
     def ask(self, path: str, project: str = "") -> tuple[int, dict[str, Any]]:
         """Get the status and the JSON object under a path, of another project if one is given: its id replaces the

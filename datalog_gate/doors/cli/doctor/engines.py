@@ -31,8 +31,8 @@ SHIM = "datalog_gate_resources.py"
 
 
 def check_engine(legacy: bool, plugin_dirs: Sequence[str], engine: bool, place: Span) -> Iterator[CheckResult]:
-    """Check that the engine for new stacks has a door, and that the lifecycle plugin loads, since Heat ignores a broken
-    one. Without `engine` no heat-engine runs on this host."""
+    """Check that the engine for new stacks has a door of this version, and that the lifecycle plugin loads, since Heat
+    ignores a broken one. Without `engine` no heat-engine runs on this host."""
     problem = _plugin_problem()
     doors = _find_modules(plugin_dirs, ENGINE_DOOR)
     if not legacy and not doors:
@@ -50,7 +50,10 @@ def check_engine(legacy: bool, plugin_dirs: Sequence[str], engine: bool, place: 
         yield CheckResult("ok", "engine", "legacy, and the lifecycle plugin loads", place)
     if not legacy:
         for door in doors:
-            yield from _check_door_file(door, place)
+            if door.read_bytes() != (ENGINE_FOLDER / ENGINE_DOOR).read_bytes():
+                message = f"the engine's door {door} differs from that of datalog_gate {__version__}"
+                fix = f"write {ENGINE_FOLDER} in place of {door.parent} in plugin_dirs, and restart heat-engine"
+                yield CheckResult("finding", "engine", message, place, fix)
 
 
 def _plugin_problem() -> str:
@@ -67,14 +70,6 @@ def _plugin_problem() -> str:
 
 def _find_modules(plugin_dirs: Sequence[str], name: str) -> list[Path]:
     return [path for plugin_dir in plugin_dirs if (path := Path(plugin_dir, name)).is_file()]
-
-
-def _check_door_file(door: Path, place: Span) -> Iterator[CheckResult]:
-    """Check that an installed door has this version."""
-    if door.read_bytes() != (ENGINE_FOLDER / ENGINE_DOOR).read_bytes():
-        message = f"the engine's door {door} differs from that of datalog_gate {__version__}"
-        fix = f"write {ENGINE_FOLDER} in place of {door.parent} in plugin_dirs, and restart heat-engine"
-        yield CheckResult("finding", "engine", message, place, fix)
 
 
 def check_plugin_dirs(plugin_dirs: Sequence[str], place: Span) -> Iterator[CheckResult]:

@@ -57,7 +57,8 @@ def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) ->
             message = f"{pipeline.name} is not checked: with --no-cfn it counts as not deployed"
             yield CheckResult("note", "door", message, pipeline.place)
         else:
-            yield from _check_pipeline(pipeline, paste, unverified)
+            findings = list(_check_pipeline(pipeline, paste, unverified))
+            yield from findings or [CheckResult("ok", "door", f"{pipeline.name} has its door", pipeline.place)]
 
 
 def find_door_options(paste: IniFile, flavor: str) -> dict[str, dict[str, str]]:
@@ -111,11 +112,6 @@ def _started(paste: IniFile, flavor: str) -> set[str]:
 
 
 def _check_pipeline(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Iterator[CheckResult]:
-    findings = list(_pipeline_findings(pipeline, paste, unverified))
-    yield from findings or [CheckResult("ok", "door", f"{pipeline.name} has its door", pipeline.place)]
-
-
-def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Iterator[CheckResult]:
     """Yield problems with the doors of a pipeline."""
     api, place = pipeline.api, pipeline.place
     factories = [_factory(paste, name) for name in pipeline.filters]
