@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Semaphore
 
@@ -43,16 +44,14 @@ def send(site: Site, *parts: str, pause: float = 0.0) -> tuple[int, str]:
     return int(head.split()[1]), json.loads(text)["errors"][0]["code"] if text else ""
 
 
-def test_a_slow_body_is_ended_and_others_are_answered_meanwhile(site: Site) -> None:
+@pytest.mark.parametrize("code", ["slow_body", "slow_request"])
+def test_a_slow_request_is_ended_and_others_are_answered_meanwhile(site: Site, code: str) -> None:
     head = HEAD.format(token=site.token("ann")) + "Connection: close\r\nContent-Length: 5000\r\n\r\n"
-    answers = list[tuple[int, str]]()
-    slow = [threading.Thread(target=lambda: answers.append(send(site, head, *"x" * 40, pause=0.1))) for _ in range(20)]
-    for thread in slow:
-        thread.start()
-    assert site.ask("rita", "GET", "/v2/policies").status_code == 200
-    for thread in slow:
-        thread.join()
-    assert answers == [(408, "slow_body")] * 20
+    parts = [head, *"x" * 40] if code == "slow_body" else HEAD
+    with ThreadPoolExecutor(20) as pool:
+        slow = [pool.submit(send, site, *parts, pause=0.1) for _ in range(20)]
+        assert site.ask("rita", "GET", "/v2/policies").status_code == 200
+    assert [answer.result() for answer in slow] == [(408, code)] * 20
 
 
 def test_a_crowd_that_never_ends_its_requests_takes_no_thread(tmp_path: Path) -> None:
@@ -65,17 +64,6 @@ def test_a_crowd_that_never_ends_its_requests_takes_no_thread(tmp_path: Path) ->
         decisions = [requests.post(f"{url}/v2/decisions", json=body, headers=headers, timeout=PATIENCE) for _ in "abc"]
         assert (checks, [decision.status_code for decision in decisions]) == ([200] * 20, [201] * 3)
         assert select.select(lines, [], [], 0)[0] == []  # none was ended to make room
-
-
-def test_a_slow_head_is_ended_and_others_are_answered_meanwhile(site: Site) -> None:
-    answers = list[tuple[int, str]]()
-    slow = [threading.Thread(target=lambda: answers.append(send(site, *HEAD, pause=0.1))) for _ in range(20)]
-    for thread in slow:
-        thread.start()
-    assert site.ask("rita", "GET", "/v2/policies").status_code == 200
-    for thread in slow:
-        thread.join()
-    assert answers == [(408, "slow_request")] * 20
 
 
 @pytest.mark.parametrize(
@@ -146,12 +134,9 @@ def test_requests_that_wait_are_answered_when_workers_are_replaced_and_when_the_
         token = (tmp_path / "stdout").read_text().removeprefix("token: ").strip()
         before, ended = read_workers(process), Event()
 
-        def ask() -> None:
-            statuses.append(decide(port, token, sent))
-
         def ask_often() -> None:
             while not ended.is_set():
-                ask()
+                statuses.append(decide(port, token, sent))
 
         threads = [threading.Thread(target=ask_often) for _ in range(8)]
         for thread in threads:
@@ -164,16 +149,13 @@ def test_requests_that_wait_are_answered_when_workers_are_replaced_and_when_the_
             thread.join()
         while sent.acquire(blocking=False):
             pass
-        last = [threading.Thread(target=ask) for _ in range(8)]
-        for thread in last:
-            thread.start()
-        for _ in last:
-            sent.acquire()
-        process.terminate()
-        for thread in last:
-            thread.join()
+        with ThreadPoolExecutor(8) as pool:
+            last = [pool.submit(decide, port, token, sent) for _ in range(8)]
+            for _ in last:
+                sent.acquire()
+            process.terminate()
         assert process.wait(PATIENCE) == 0
-    assert set(statuses) == {201}
+    assert {*statuses, *(answer.result() for answer in last)} == {201}
 
 
 def test_it_starts_from_nothing_with_a_token_and_ends_by_a_signal_after_the_last_answer(
@@ -181,24 +163,17 @@ def test_it_starts_from_nothing_with_a_token_and_ends_by_a_signal_after_the_last
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     [port] = free_ports(1)
-    statuses, sent = list[int](), Semaphore(0)
+    sent = Semaphore(0)
     with serving(tmp_path, port) as process:
         [line] = (tmp_path / "stdout").read_text().splitlines()
         token = line.removeprefix("token: ")
-
-        def ask() -> None:
-            statuses.append(decide(port, token, sent))
-
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for _ in threads:
-            sent.acquire()
-        process.terminate()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            answers = [pool.submit(decide, port, token, sent) for _ in range(4)]
+            for _ in answers:
+                sent.acquire()
+            process.terminate()
         assert process.wait(PATIENCE) == 0
-    assert statuses == [201] * 4
+    assert [answer.result() for answer in answers] == [201] * 4
     with serving(tmp_path, port):
         assert (tmp_path / "stdout").read_text() == ""
         assert decide(port, token, sent) == 201

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from datalog_gate.base.diagnostics import Span, format_count, printable
 from datalog_gate.base.errors import DiagnosticsError, UsageError
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.secrecy import mask_urls
+from datalog_gate.base.secrecy import mask_urls, masked
 
 Level = Literal["finding", "note", "ok"]
 SCHEMA = "datalog-gate/doctor/1"
@@ -73,9 +73,7 @@ def format_first(error: DiagnosticsError) -> str:
 
 def hide_secrets(text: str, secrets: Iterable[str]) -> str:
     """Mask each secret that is a whole word of the text, and users with passwords in URLs."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
-    return re.sub(r"//[^/@\s]*@", "//", mask_urls(text))
+    return re.sub(r"//[^/@\s]*@", "//", mask_urls(masked(text, secrets, words=True)))
 
 
 def format_results(results: Sequence[CheckResult], form: str) -> str:
