@@ -1,7 +1,6 @@
 """The known differences between our stacks and Heat's.
 
-In most of these Heat refuses the stack, so there is none to judge; in the others ours is unknown. `verdicts` holds
-whatever our rules say of either against Heat's values.
+In most of these Heat refuses the stack, so there is none to judge; in the others ours is unknown.
 
 Lines are those of openstack-heat 27.0.1. A difference that no category takes fails the tests.
 """

@@ -17,7 +17,6 @@ from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import GROUPS, Resource, Stack
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from tests.heat.heat_side import HeatResource, HeatStack, Refused, reference, refusals
-from tests.heat.verdicts import Contradiction
 
 Shaped = Mapping[str, Any]
 """Heat's value of one place by shape."""
@@ -35,10 +34,9 @@ class Difference:
 
 @dataclass
 class Report:
-    """The comparison of `compared` of `resources`. `contradictions`: where the verdicts of our rules differ."""
+    """The comparison of `compared` of `resources`."""
 
     differences: list[Difference] = field(default_factory=list)
-    contradictions: list[Contradiction] = field(default_factory=list)
     resources: int = 0
     compared: int = 0
     _words: dict[str, tuple[str, Any]] = field(default_factory=dict)

@@ -89,11 +89,11 @@ def reference(path: str, shape: str) -> str:
     return path.rpartition("/")[2] if shape == "none" else f"{shape}:{path}"
 
 
-def resolve(text: str, files: Mapping[str, str], env: Mapping[str, Data], name: str, shape: str) -> HeatStack | Refused:
-    """Resolve a template; a `Refused` if Heat refuses it."""
+def resolve(text: str, files: Mapping[str, str], env: Mapping[str, Data], shape: str) -> HeatStack | Refused:
+    """Resolve a template of a stack `web`; a `Refused` if Heat refuses it."""
     try:
         parsed = template.Template(_sent(template_format.parse(text)), files=dict(files), env=_environment(env))
-        return _stack(stack.Stack(_context(shape), name, parsed), name, shape)
+        return _stack(stack.Stack(_context(shape), "web", parsed), "web", shape)
     except Exception as error:  # noqa: BLE001 - whatever Heat raises is its answer
         return _refused(error)
 

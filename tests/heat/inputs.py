@@ -15,8 +15,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Stack
 from tests.heat.comparison import Report, compare
-from tests.heat.heat_side import SHAPES, HeatStack, Refused, resolve
-from tests.heat.verdicts import contradictions
+from tests.heat.heat_side import SHAPES, resolve
 
 template_utils.template_format.parse = template_format.parse  # the client's own drops a text's last line break
 _TEXTS = (
@@ -66,13 +65,12 @@ def send(template: Path, environments: list[Path]) -> Request:
     return Request(body, files, environment, filled)
 
 
-def compare_files(template: Path, environments: list[Path], root: Path, name: str) -> Report:
+def compare_files(template: Path, environments: list[Path], root: Path) -> Report:
     """Both sides' answers for a template in files: ours reads them, Heat gets what its own client makes of them."""
     body, files, environment, filled = send(template, environments)
-    environment_data = {"parameters": filled, "parameter_defaults": environment["parameter_defaults"]}
-    heat = _heat(json.dumps(body), files, environment, name)
-    ours = ours_of(template, environments=environments, environment=environment_data, files_root=root, stack_name=name)
-    return _report(ours, heat)
+    data = {"parameters": filled, "parameter_defaults": environment["parameter_defaults"]}
+    ours = ours_of(template, environments=environments, environment=data, files_root=root)
+    return compare(ours, _heat(json.dumps(body), files, environment))
 
 
 def _template(text: str) -> Mapping[str, Any]:
@@ -83,28 +81,22 @@ def _template(text: str) -> Mapping[str, Any]:
         return {}
 
 
-def compare_body(text: str, environment: Mapping[str, Any], files: Mapping[str, str], name: str = "web") -> Report:
+def compare_body(text: str, environment: Mapping[str, Any], files: Mapping[str, str]) -> Report:
     """Both sides' answers for the parts of a request's body."""
-    ours = ours_of(template=text, environment=environment, files=files, stack_name=name)
-    return _report(ours, _heat(text, files, environment, name))
-
-
-def _report(ours: Stack | list[str], heat: Mapping[str, HeatStack | Refused]) -> Report:
-    report = compare(ours, heat)
-    report.contradictions = contradictions(ours, heat) if isinstance(ours, Stack) else []
-    return report
+    ours = ours_of(template=text, environment=environment, files=files)
+    return compare(ours, _heat(text, files, environment))
 
 
 def ours_of(*source: Path, **inputs: Any) -> Stack | list[str]:
     """What `read_stack` says: the stack, or the diagnostics in words."""
     try:
-        return read_stack(*source, **inputs)
+        return read_stack(*source, stack_name="web", **inputs)
     except InputError as error:
         return [f"{diagnostic.code}: {diagnostic.message}" for diagnostic in error.diagnostics]
 
 
-def _heat(text: str, files: Mapping[str, str], environment: Mapping[str, Any], name: str) -> Any:
-    return {shape: resolve(text, files, environment, name, shape) for shape in SHAPES}
+def _heat(text: str, files: Mapping[str, str], environment: Mapping[str, Any]) -> Any:
+    return {shape: resolve(text, files, environment, shape) for shape in SHAPES}
 
 
 def fill(template: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ outputs: {one: {value: {get_attr: [group, resource.1.value]}}}
 
 def both(change: Callable[[HeatStack], object] = lambda _: None, text: str = TEMPLATE) -> Report:
     """The report of the template, after a change to Heat's answer in every shape."""
-    heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
+    heat = {shape: resolve(TEMPLATE, {}, {}, shape) for shape in SHAPES}
     for answer in heat.values():
         assert isinstance(answer, HeatStack)
         change(answer)
@@ -90,7 +90,7 @@ def test_a_difference_is_found_at_its_place(change: Callable[[Any], object], at:
 
 
 def test_a_difference_in_a_single_shape_is_found() -> None:
-    heat = {shape: resolve(TEMPLATE, {}, {}, "web", shape) for shape in SHAPES}
+    heat = {shape: resolve(TEMPLATE, {}, {}, shape) for shape in SHAPES}
     last = heat["flag"]
     assert isinstance(last, HeatStack)
     put("vm", "count", 2)(last)
@@ -99,7 +99,7 @@ def test_a_difference_in_a_single_shape_is_found() -> None:
 
 
 def test_one_shape_alone_shows_no_dependence_on_the_cloud() -> None:
-    heat = {"word": resolve(TEMPLATE, {}, {}, "web", "word")}
+    heat = {"word": resolve(TEMPLATE, {}, {}, "word")}
     assert compare(read_stack(template=TEMPLATE, stack_name="web"), heat).differences == []
 
 
@@ -130,7 +130,7 @@ def test_the_attribute_of_members_without_their_value_is_a_known_difference() ->
 def test_equal_unknowns_must_be_equal_in_heat() -> None:
     ours = TEMPLATE.replace("list: [a]", "list: [{get_attr: [net, mtu]}]")
     heat = {
-        shape: resolve(TEMPLATE.replace("list: [a]", "list: [{get_attr: [net, name]}]"), {}, {}, "web", shape)
+        shape: resolve(TEMPLATE.replace("list: [a]", "list: [{get_attr: [net, name]}]"), {}, {}, shape)
         for shape in SHAPES
     }
     report = compare(read_stack(template=ours, stack_name="web"), heat)
@@ -150,5 +150,5 @@ def test_a_refusal_must_be_shared(ours: str, theirs: str, differs: bool) -> None
     from tests.heat.inputs import ours_of
 
     mine, heat = (TEMPLATE.replace("list: [a]", f"list: [{item}]") for item in (ours, theirs))
-    answers = {shape: resolve(heat, {}, {}, "web", shape) for shape in SHAPES}
-    assert bool(compare(ours_of(template=mine, stack_name="web"), answers).differences) is differs
+    answers = {shape: resolve(heat, {}, {}, shape) for shape in SHAPES}
+    assert bool(compare(ours_of(template=mine), answers).differences) is differs

