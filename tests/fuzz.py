@@ -1,136 +1,63 @@
-"""Feed random texts to the lexer, parser, formatter and analysis.
+"""Try requests, command lines and texts of rules, each kind for that long.
 
-None may crash or hang.
+None may crash or hang what reads it. Prints the number of each that does, and exits with 1 if any did.
 
 python -m tests.fuzz SECONDS [SEED]
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import sys
+import tempfile
 import time
-from contextlib import suppress
-from itertools import count, pairwise
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
-from random import Random
-from types import FrameType
 
-from datalog_gate.base.diagnostics import in_order, render
-from datalog_gate.base.errors import RulesError
-from datalog_gate.decision.policy_set import RuleFile, load
-from datalog_gate.language.formatter import format_text
-from datalog_gate.language.lexer import Source
-from datalog_gate.language.parser import parse, parse_query
-from datalog_gate.language.printer import print_module
-from tests.unit.base.test_diagnostic_codes import CASES
+from tests import fuzz_texts
+from tests.fuzz_commands import Workshop
+from tests.fuzz_stacks import Trial, hang
 
-ROOT = Path(__file__).parents[1]
-MORE = """\
-@deny("a.b", "{x} is {n}", on=["create", "update"])
-p(x, n) :- q(x), not (r(x, _), x in [1, 'a', null]), n = sum{ size, v : s(x, v, size) }, (n - 1 > 2 ?? 3 or n * 2 = x).
-relation q(x: string or null) key(x) "Where." import net:ssh. export p, q
-q("\\u00e9"). r(1, -2.5e3). s(x, y, z) :- q(x), r(y, z), y = z + 1, old:p(x). r(x, y) :- r(y, x), split(x, ",", 0, y).
-"""
-SNIPPETS = [text for _, *both in CASES.values() for text in both if isinstance(text, str) and len(text) < 1000]
-VALID = [
-    MORE,
-    " ".join(SNIPPETS),
-    *SNIPPETS,
-    *(path.read_text("utf-8") for path in sorted((ROOT / "rules").rglob("*.dl"))),
-]
-WORDS = sorted({token.text for text in VALID for token in Source(text, "").tokens})
-DEEP = [
-    "(", "[", "{", "p(", "not (", "x = count{ x : ", "- ", "1 + ", "x ?? ", "a or ", "p(x),", "@a(", "/*", '"', "p.",
-    "1.", "\n",
-]  # fmt: skip
-ODD = [
-    "9" * 5000, "1e999", "1_0", '"\\q"', '"\\uD834"', '"\\uD834\\uDD1E"', '"\\U00110000"', '"\\u00"', '"\ud834"',
-    "'é\t'", "/* ", "// \ud834\n", "é",
-]  # fmt: skip
-"""What a lexer refuses, or nearly."""
-LIMIT = 20
-"""How many seconds of CPU one text may take: hundreds of times what the slowest needs."""
-
-
-def text(random: Random) -> str:
-    """A text of at most some ten thousand characters."""
-    match random.randrange(8):
-        case 0:
-            points = (random.randrange(random.choice([128, 0x3000, 0x110000])) for _ in range(random.randrange(200)))
-            return "".join(map(chr, points))
-        case 1:
-            return "".join(random.choices([*WORDS, *DEEP, *ODD, " ", " ", "\n"], k=random.randrange(200)))
-        case 2:
-            before, again = random.choice(["", "p(x) :- ", "p(", "p :- x = "]), random.choice(DEEP)
-            after, close = random.choice(WORDS), random.choice(["", ")", "}", " : p(x) }"])
-            return before + again * random.randrange(3000) + after + close * random.randrange(40)
-    return mutated(random, " ".join(random.choices(VALID, k=random.choice([1, 1, 2]))))
-
-
-def mutated(random: Random, valid: str) -> str:
-    """A valid text with some tokens dropped, doubled, swapped, replaced or spoilt, perhaps cut."""
-    source = Source(valid, "")
-    ends = [0, *(token.end for token in source.tokens)]
-    tokens = [valid[end:after] for end, after in pairwise(ends)]
-    for _ in range(random.choice([1, 1, 2, 3, 8])):
-        at, other = random.randrange(len(tokens)), random.randrange(len(tokens))
-        match random.randrange(6):
-            case 0:
-                del tokens[at : at + random.choice([1, 1, 2, 5])]
-            case 1:
-                tokens[at:at] = [tokens[at]] * random.choice([1, 1, 2, 50])
-            case 2:
-                tokens[at], tokens[other] = tokens[other], tokens[at]
-            case 3:
-                tokens[at] = " " + random.choice(random.choice([WORDS, ODD]))
-            case 4:
-                tokens[at:at] = tokens[min(at, other) : min(at, other) + random.randrange(20)]
-            case 5:
-                tokens[at] = tokens[at][:-1] + random.choice("()[]{},.;:=<>+-*/%@!_\"'\\ \n\0\ud800é")
-        tokens = tokens or [""]
-    return "".join(tokens)[: random.choice([None, None, None, random.randrange(1 + len(valid))])]
-
-
-def attempt(written: str) -> None:
-    """Whatever can be done with a text, and what holds for any: it parses to what prints and parses again. A crash
-    leaves as its exception."""
-    module, diagnostics = parse(written, "f.dl", "f")
-    assert parse(print_module(module), "f.dl", "f") == (module, ())
-    assert diagnostics == in_order(diagnostics)
-    assert all(render(diagnostic, {"f.dl": written}) for diagnostic in diagnostics)
-    parse_query(written)
-    files = [RuleFile("f", "f.dl", written), RuleFile("net:ssh", "g.dl", "q(1).")]
-    with suppress(RulesError):
-        format_text(written)
-    with suppress(RulesError):
-        load(files)
+LIMIT = 30
+"""How many seconds of CPU one may take: more than all budgets together."""
 
 
 def main(seconds: float, seed: int) -> None:
-    """Try texts for that long. Prints the text that crashes or hangs, and exits with 1."""
+    """Try all kinds from that number on."""
+    signal.signal(signal.SIGVTALRM, hang)
+    with tempfile.TemporaryDirectory() as folder:
+        (requests := Path(folder) / "requests").mkdir()
+        (commands := Path(folder) / "commands").mkdir()
+        wrong = try_all("requests", Trial(requests).attempt, seconds, seed)
+        wrong += try_all("commands", Workshop(commands).attempt, seconds, seed)
     resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-    signal.signal(signal.SIGVTALRM, _hang)
-    end = time.monotonic() + seconds
+    sys.exit(bool(wrong + try_all("texts", fuzz_texts.attempt, seconds, seed)))
+
+
+def try_all(kind: str, attempt_number: Callable[[int], str], seconds: float, seed: int) -> int:
+    """Try those from that number on; return how many are wrong."""
+    end, wrong, outcomes = time.monotonic() + seconds, 0, Counter[str]()
     for number in count(seed):
         if time.monotonic() > end:
-            print(f"{number - seed} texts, none crashed or hung")
-            return
-        written = text(Random(number))
+            break
         signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
         try:
-            attempt(written)
-        except BaseException:
-            print(f"seed {number}: {written!r}", flush=True)
-            raise
+            outcomes[attempt_number(number)] += 1
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+            wrong += 1
+            print(f"{kind}, number {number}: {type(error).__name__}: {str(error)[:2000]}", flush=True)
+            traceback.print_exc(limit=12)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-
-
-def _hang(_: int, __: FrameType | None) -> None:
-    raise TimeoutError(f"more than {LIMIT} s")
+    print(f"{number - seed} {kind}, {wrong} wrong: {dict(outcomes.most_common())}", flush=True)
+    return wrong
 
 
 if __name__ == "__main__":
+    os.environ.pop("DATALOG_GATE_RULES", None)
     main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 10**9)

@@ -12,9 +12,9 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import RulesError
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.language.parser import parse
-from tests.fuzz import attempt, text
 from tests.fuzz_commands import Workshop
 from tests.fuzz_stacks import Trial
+from tests.fuzz_texts import attempt, text
 from tests.sampling import sample
 
 
@@ -22,7 +22,7 @@ from tests.sampling import sample
 @pytest.mark.parametrize("seed", range(10))
 def test_no_text_crashes(seed: int) -> None:
     for number in range(seed * 20, seed * 20 + sample(20)):
-        attempt(text(Random(number)))
+        attempt(number)
 
 
 @pytest.fixture(scope="module")
