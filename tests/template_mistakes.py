@@ -6,13 +6,14 @@ import copy
 import json
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import Property
 
+T = TypeVar("T")
 Data = Any
 WRONG_TEXTS = {
     "ip_addr": "10.0.0.300",
@@ -90,13 +91,13 @@ def _type(resource: Data) -> Data:
     return resource.get("type", resource.get("Type"))
 
 
-def _places(body: Data, depth: int | None = None) -> Iterator[Place]:
+def _places(body: Data) -> Iterator[Place]:
     """The properties that resources of known types have or might have."""
     for resource in _resources(body).values():
         kind = SHIPPED.type(str(_type(resource)))
         properties = resource.setdefault("Properties" if "Type" in resource else "properties", {})
         if kind and isinstance(properties, dict):
-            yield from (place for place in _below(properties, kind.properties, 0) if depth in (None, place.depth))
+            yield from _below(properties, kind.properties, 0)
 
 
 def _below(holder: dict[str, Data], schema: tuple[Property, ...], depth: int) -> Iterator[Place]:
@@ -119,17 +120,19 @@ def _is_call(data: Data) -> bool:
 Mistake = Callable[[Data, random.Random], bool]
 
 
-def _at(choose: Callable[[Place], bool], value: Callable[[Place], Data], least: int = 0) -> Mistake:
+def _in_one(things: Iterable[T], chance: random.Random, change: Callable[[T], Data]) -> bool:
+    """Change one of the things. Return whether there is any, and `change` does not say False."""
+    listed = list(things)
+    return bool(listed) and change(chance.choice(listed)) is not False
+
+
+def _at(choose: Callable[[Place], bool], value: Callable[[Place], Data]) -> Mistake:
     """A mistake: a value in a property, rather in one that is written."""
 
     def put(body: Data, chance: random.Random) -> bool:
-        places = [place for place in _places(body) if place.depth >= least and choose(place)]
-        places = [place for place in places if place.written] or places
-        if not places:
-            return False
-        place = chance.choice(places)
-        place.put(value(place))
-        return True
+        places = [place for place in _places(body) if choose(place)]
+        written = [place for place in places if place.written]
+        return _in_one(written or places, chance, lambda place: place.put(value(place)))
 
     return put
 
@@ -138,48 +141,39 @@ def _of_kind(kind: str, value: Data) -> Mistake:
     return _at(lambda place: place.declared.kind == kind, lambda _: value)
 
 
-def _rename(depth: int, rename: Callable[[str, random.Random], str]) -> Mistake:
-    def put(body: Data, chance: random.Random) -> bool:
-        places = [place for place in _places(body) if min(place.depth, 1) == depth and place.written]
-        if not places:
-            return False
-        place = chance.choice(places)
-        value = place.holder.pop(place.declared.name)
-        place.holder[rename(place.declared.name, chance)] = value
-        return True
+def _at_depth(
+    depth: int, choose: Callable[[Place], bool], change: Callable[[dict[str, Data], str, random.Random], None]
+) -> Mistake:
+    """A mistake in the map that holds a property of that name: of a resource, depth 0, or within one, depth 1."""
+    return lambda body, chance: _in_one(
+        (place for place in _places(body) if min(place.depth, 1) == depth and choose(place)),
+        chance,
+        lambda place: change(place.holder, place.declared.name, chance),
+    )
 
-    return put
+
+def _rename(depth: int, rename: Callable[[str, random.Random], str]) -> Mistake:
+    def put(holder: dict[str, Data], name: str, chance: random.Random) -> None:
+        holder[rename(name, chance)] = holder.pop(name)
+
+    return _at_depth(depth, lambda place: place.written, put)
 
 
 def _add(depth: int) -> Mistake:
-    def put(body: Data, chance: random.Random) -> bool:
-        places = [place for place in _places(body) if min(place.depth, 1) == depth]
-        if places:
-            chance.choice(places).holder["colour"] = "blue"
-        return bool(places)
-
-    return put
+    return _at_depth(depth, lambda _: True, lambda holder, _name, _chance: holder.update(colour="blue"))
 
 
 def _drop_required(depth: int) -> Mistake:
-    def put(body: Data, chance: random.Random) -> bool:
-        places = [place for place in _places(body) if min(place.depth, 1) == depth]
-        places = [place for place in places if place.written and place.declared.required]
-        if not places:
-            return False
-        place = chance.choice(places)
-        del place.holder[place.declared.name]
-        return True
+    def drop(holder: dict[str, Data], name: str, _chance: random.Random) -> None:
+        del holder[name]
 
-    return put
+    return _at_depth(depth, lambda place: place.written and place.declared.required, drop)
 
 
 def _of_resource(change: Callable[[dict[str, Data], str, random.Random], Data]) -> Mistake:
-    def put(body: Data, chance: random.Random) -> bool:
-        names = sorted(_resources(body))
-        return bool(names) and change(_resources(body)[(name := chance.choice(names))], name, chance) is not False
-
-    return put
+    return lambda body, chance: _in_one(
+        sorted(_resources(body)), chance, lambda name: change(_resources(body)[name], name, chance)
+    )
 
 
 def _retype(change: Callable[[str, random.Random], str]) -> Mistake:
@@ -206,12 +200,9 @@ def _calls(data: Data, names: tuple[str, ...]) -> Iterator[dict[str, Data]]:
 
 def _of_call(section: str, names: tuple[str, ...], change: Callable[[dict[str, Data], random.Random], Data]) -> Mistake:
     """A mistake in a call of one of the functions in a section."""
-
-    def put(body: Data, chance: random.Random) -> bool:
-        found = list(_calls(body.get(section, body.get(section.capitalize())), names))
-        return bool(found) and change(chance.choice(found), chance) is not False
-
-    return put
+    return lambda body, chance: _in_one(
+        _calls(body.get(section, body.get(section.capitalize())), names), chance, lambda call: change(call, chance)
+    )
 
 
 def _misspell_attribute(call: dict[str, Data], chance: random.Random) -> bool:
@@ -238,10 +229,10 @@ def _section(change: Callable[[Data, random.Random], bool]) -> Mistake:
 
 
 def _share_name(body: Data, chance: random.Random) -> bool:
-    names = sorted(_resources(body))
-    if names:
-        body.setdefault("parameters", {})[chance.choice(names)] = {"type": "string", "default": "x"}
-    return bool(names)
+    parameters = body.setdefault("parameters", {})
+    return _in_one(
+        sorted(_resources(body)), chance, lambda name: parameters.update({name: {"type": "string", "default": "x"}})
+    )
 
 
 def _misspell_section(body: Data, chance: random.Random) -> bool:
@@ -255,31 +246,22 @@ def _misspell_key(resource: dict[str, Data], _name: str, chance: random.Random) 
     resource[misspell(key, chance)] = resource.pop(key)
 
 
-def _depend_on_itself(resource: dict[str, Data], name: str, _chance: random.Random) -> bool:
-    if "Type" in resource:
-        return False
-    resource["depends_on"] = [name]
-    return True
+def _set(parts: Callable[[str], dict[str, Data]]) -> Mistake:
+    """A mistake in keys of a resource, whose name is given, that CFN writes in another way."""
 
-
-def _set(key: str, value: Data) -> Callable[[dict[str, Data], str, random.Random], Data]:
-    def put(resource: dict[str, Data], _name: str, _chance: random.Random) -> bool:
+    def put(resource: dict[str, Data], name: str, _chance: random.Random) -> bool:
         if "Type" in resource:
             return False
-        resource[key] = value
+        resource.update(parts(name))
         return True
 
-    return put
+    return _of_resource(put)
 
 
 def _parameter(change: Callable[[dict[str, Data]], None]) -> Mistake:
-    def put(body: Data, chance: random.Random) -> bool:
-        names = sorted(body.get("parameters") or {})
-        if names:
-            change(body["parameters"][chance.choice(names)])
-        return bool(names)
-
-    return put
+    return lambda body, chance: _in_one(
+        sorted(body.get("parameters") or {}), chance, lambda name: change(body["parameters"][name])
+    )
 
 
 def _call_newer(body: Data, chance: random.Random) -> bool:
@@ -353,11 +335,11 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "section misspelt": _section(_misspell_section),
     "key of a resource misspelt": _of_resource(_misspell_key),
-    "resource that needs itself": _of_resource(_depend_on_itself),
-    "dependency on nothing": _of_resource(_set("depends_on", "nothing_there")),
-    "deletion policy that is none": _of_resource(_set("deletion_policy", "Keep")),
-    "condition that is none": _of_resource(_set("condition", "nothing_there")),
-    "update policy that is none": _of_resource(_set("update_policy", {"rolling": {}})),
+    "resource that needs itself": _set(lambda name: {"depends_on": [name]}),
+    "dependency on nothing": _set(lambda _: {"depends_on": "nothing_there"}),
+    "deletion policy that is none": _set(lambda _: {"deletion_policy": "Keep"}),
+    "condition that is none": _set(lambda _: {"condition": "nothing_there"}),
+    "update policy that is none": _set(lambda _: {"update_policy": {"rolling": {}}}),
     "parameter of no type": _parameter(lambda parameter: parameter.update(type="text")),
     "parameter with a wrong default": _parameter(lambda parameter: parameter.update(type="number", default="x")),
     "parameter with a text that is none": _parameter(
