@@ -47,13 +47,12 @@ def test_a_denied_stack_leads_to_the_line_to_change(page: Any, site: Site) -> No
 
 
 def test_a_stack_of_a_real_heat_goes_on_once_its_request_is_approved(page: Any, site: Site, tmp_path: Path) -> None:
-    (tmp_path / "rules.dl").write_text(APPROVAL_RULES)
     options = {
         "services": "approval",
         "service_option": "approval.wait_seconds=600",
         "store": site.server.point.settings.store,
     }
-    with running(tmp_path, convergence=True, rules=tmp_path / "rules.dl", options=options) as heat:
+    with running(tmp_path, convergence=True, rules=APPROVAL_RULES, options=options) as heat:
         name, _ = heat.create(stack_template(g=grant("approval", ["s"], options={"mode": "wait"}), s=string()))
         sign_in(page, site.url)
         request = page.locator("li", has_text=f" of {name},").get_by_role("link")

@@ -100,11 +100,8 @@ def run_placement_heat(folder: Path, cloud: Cloud, convergence: bool, **more: An
         f"approval.file={folder}/approvals",
         f"edge.file={folder}/places",
     ]  # fmt: skip
-    options = {
-        "services": "licence, rack_affinity, approval, edge",
-        "service_option": "\nservice_option = ".join(settings),
-        "store": f"{folder}/journal",
-    }
+    services = "licence, rack_affinity, approval, edge"
+    options = {"services": services, "service_option": settings, "store": f"{folder}/journal"}
     resources = f"{RESOURCES}, {STAND_INS}"
     with running(folder, convergence, rules=rules, options=options, resources=resources, **more) as heat:
         yield PlacementHeat(**vars(heat), cloud=cloud, prefix=prefix, uuids=uuids)

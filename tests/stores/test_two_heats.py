@@ -53,11 +53,10 @@ def cloud(server: DatabaseServer, tmp_path: Path) -> Iterator[Cloud]:
     store, heats = server.database("gate"), server.database("heat")
     (tmp_path / "heat.conf").write_text(f"[datalog_gate]\nstore = {store}\n")
     assert main(["store", "upgrade", "--heat-conf", str(tmp_path / "heat.conf")]) == 0
-    (tmp_path / "rules.dl").write_text(RULES)
     settings = [f"edge.file={tmp_path}/places", "edge.places=1", f"trial.folder={tmp_path}"]
     options = {
         "services": "approval, edge, trial",
-        "service_option": "\nservice_option = ".join(settings),
+        "service_option": settings,
         "store": store,
         "service_late_seconds": "0",
         "service_call_seconds": str(LIMITS.call),
@@ -74,7 +73,7 @@ def cloud(server: DatabaseServer, tmp_path: Path) -> Iterator[Cloud]:
                 folder,
                 convergence=True,
                 filtered=True,
-                rules=tmp_path / "rules.dl",
+                rules=RULES,
                 options=options,
                 host=name,
                 database=heats,

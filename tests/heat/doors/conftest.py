@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.heat.doors.grant_heat import GrantHeat, run_grant_heat
-from tests.heat.doors.rig import HERE, RESOURCES, Heat, running
+from tests.heat.doors.rig import ENGINE_DOOR, Heat, running
 from tests.heat.doors.templates import OF_PARAMETER
 
 RECORDED = {"create_denial": "failed_stack", "reload_seconds": "0"}
@@ -30,12 +29,14 @@ legacy = _heat("legacy", convergence=False)
 """The legacy engine, with the lifecycle plugin alone."""
 convergence = _heat("convergence", convergence=True)
 """The convergence engine, which calls no lifecycle plugin, with no filter."""
-engine_door = _heat("engine_door", convergence=True, resources=f"{RESOURCES},{RESOURCES.parent / 'engine'}")
+engine_door = _heat("engine_door", convergence=True, resources=ENGINE_DOOR)
 """The convergence engine with its door alone."""
 filtered = _heat("filtered", convergence=True, filtered=True)
 """The convergence engine behind the filters of both APIs."""
 legacy_filtered = _heat("legacy_filtered", convergence=False, filtered=True)
 """The legacy engine behind the filters of both APIs, with the lifecycle plugin."""
+recorded = _heat("recorded", convergence=True, options=RECORDED, filtered=True)
+"""As `filtered`, but a denied creation becomes a failed stack, and the rules may change."""
 legacy_recorded = _heat("legacy_recorded", convergence=False, options=RECORDED, filtered=True)
 """As `legacy_filtered`, but a denied creation becomes a failed stack."""
 custom = _heat(
@@ -55,15 +56,6 @@ def either(request: pytest.FixtureRequest) -> Heat:
 def existing(filtered: Heat) -> str:
     """A stack of OF_PARAMETER behind the filters, which nothing that is refused may change."""
     return filtered.created(OF_PARAMETER, tags="x")
-
-
-@pytest.fixture(scope="session")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """As `filtered`, but a denied creation becomes a failed stack, and the rules, in the folder `rules`, may change."""
-    folder = tmp_path_factory.mktemp("recorded")
-    rules = shutil.copytree(HERE / "rules", folder / "rules")
-    with running(folder, convergence=True, rules=rules, options=RECORDED, filtered=True) as heat:
-        yield heat
 
 
 @pytest.fixture(scope="session", params=["convergence", "legacy"])

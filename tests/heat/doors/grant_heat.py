@@ -78,7 +78,7 @@ def run_grant_heat(folder: Path, convergence: bool, **more: Any) -> Iterator[Gra
     settings = [f"edge.file={folder}/places", "edge.places=2", f"trial.folder={folder}", f"night.file={folder}/night"]
     options = {
         "services": "edge, trial, night",
-        "service_option": "\nservice_option = ".join(settings),
+        "service_option": settings,
         "store": f"{folder}/journal",
         "service_call_seconds": str(CALL),
         "service_step_seconds": str(STEP),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -24,6 +25,8 @@ from tests.waiting import wait as wait
 HERE = Path(__file__).parent
 PROJECT = "admin"
 RESOURCES = Path(ours.__file__).parent / "resources"
+ENGINE_DOOR = f"{RESOURCES},{RESOURCES.parent / 'engine'}"
+"""The folders of plugins of a Heat with the door in its engine."""
 NUMBERS = count(1)
 PROCESSES: Any = multiprocessing.get_context("forkserver")
 """Where a Heat is started: from what the second and later ones find imported."""
@@ -277,8 +280,8 @@ def running(
     folder: Path,
     convergence: bool,
     filtered: bool = False,
-    rules: Path = HERE / "rules",
-    options: Mapping[str, str] | None = None,
+    rules: Path | str = HERE / "rules",
+    options: Mapping[str, str | Sequence[str]] | None = None,
     flavor: str = "noauth",
     resources: str = str(RESOURCES),
     mappings: Mapping[str, str] | None = None,
@@ -287,16 +290,25 @@ def running(
 ) -> Iterator[Heat]:
     """A Heat from its start to its end.
 
-    If it is `filtered`, the gate's filters stand before both APIs. `options` go to the group datalog_gate of heat.conf.
-    In the flavor custombackend the context is what the client's own headers say. Without `resources` Heat does not know
-    the gate's types. `mappings` are the types that its operator maps to others. Several hosts may share the `database`
-    of that URL; without it there is an SQLite file in the folder.
+    If it is `filtered`, the gate's filters stand before both APIs. Rules that are a text, or a folder beside this file,
+    are put into the folder `rules` of this Heat, where they may change. `options` go to the group datalog_gate of
+    heat.conf, those with several values once for each; `{folder}` in a value is that of this Heat. In the flavor
+    custombackend the context is what the client's own headers say. Without `resources` Heat does not know the gate's
+    types. `mappings` are the types that its operator maps to others. Several hosts may share the `database` of that
+    URL; without it there is an SQLite file in the folder.
     """
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
     (folder / "environment.d" / "types.yaml").write_text(json.dumps({"resource_registry": mappings or {}}))
     port, cfn_port = free_ports(2)
-    written = "\n".join(f"{name} = {value}" for name, value in (options or {}).items())
+    if isinstance(rules, str):
+        (folder / "rules").mkdir()
+        (folder / "rules" / "rules.dl").write_text(rules)
+        rules = folder / "rules"
+    elif rules.parent == HERE:
+        rules = shutil.copytree(rules, folder / "rules")
+    named = [(name, [given] if isinstance(given, str) else given) for name, given in (options or {}).items()]
+    written = "\n".join(f"{name} = {value.format(folder=folder)}" for name, values in named for value in values)
     conf = CONF.format(
         folder=folder,
         port=port,
@@ -314,6 +326,20 @@ def running(
     )
     with started(folder, port, cfn_port) as heat:
         yield heat
+
+
+def heats(*kinds: str, **options: Any) -> Any:
+    """A fixture of a module: a Heat of each kind, as `running`. `convergence` and `legacy` are engines, `filter` is the
+    first behind the filters and `plugin` the second."""
+
+    @pytest.fixture(scope="module", params=kinds)
+    def fixture(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+        kind = request.param
+        convergence = kind in ("convergence", "filter")
+        with running(tmp_path_factory.mktemp(kind), convergence, filtered=kind == "filter", **options) as heat:
+            yield heat
+
+    return fixture
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from datalog_gate.decision_point.operation import CLOSED
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Resource, Stack
-from tests.heat.doors.rig import RESOURCES, Heat, running, wait
+from tests.heat.doors.rig import ENGINE_DOOR, Heat, running, wait
 from tests.heat.doors.templates import template
 from tests.heat.test_generated import ANY, PARAMETERS, VALUES_OF_TYPE, fitted, truths
 
@@ -317,15 +317,12 @@ def generate(strategy: st.SearchStrategy[T], number: int, first_seed: int) -> li
 def test_what_heat_built_was_judged(
     tmp_path: Path, engine: str, shard: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "rules").mkdir()
-    (tmp_path / "rules" / "built.dl").write_text(RULES)
     options = {"decision_log": str(tmp_path / "decisions.jsonl"), "decision_log_bytes": "4000000000"}
-    folders = f"{RESOURCES},{RESOURCES.parent / 'engine'}"
     generated = generate(LIFE, min(LIVES - shard * SHARD, SHARD), SEED + shard)
     counts: Counter[str] = Counter(lives=len(generated))
     bodies: dict[str, Life] = {}
     with running(
-        tmp_path, engine == "convergence", rules=tmp_path / "rules", options=options, filtered=True, resources=folders
+        tmp_path, engine == "convergence", rules=RULES, options=options, filtered=True, resources=ENGINE_DOOR
     ) as heat:
         with ThreadPoolExecutor(TOGETHER) as threads:
             for life, (name, wrong) in zip(generated, threads.map(partial(live, heat), generated), strict=True):

@@ -6,12 +6,11 @@ Whatever the request, nothing that violates a policy is ever built.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.heat.doors.rig import HERE, RESOURCES, Heat, running, wait
+from tests.heat.doors.rig import ENGINE_DOOR, HERE, Heat, heats, wait
 from tests.heat.doors.templates import OF_PARAMETER, string, template
 from tests.heat.doors.test_template_bypasses import TRIES
 
@@ -24,15 +23,7 @@ REASONS = {
 }
 
 
-@pytest.fixture(scope="module", params=["convergence", "legacy"])
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """Either engine with its door, and with no filter."""
-    folders, convergence = f"{RESOURCES},{RESOURCES.parent / 'engine'}", request.param == "convergence"
-    folder = tmp_path_factory.mktemp(request.param)
-    with running(folder, convergence, resources=folders, rules=HERE / "engine_rules") as heat:
-        yield heat
-
-
+engine = heats("convergence", "legacy", resources=ENGINE_DOOR, rules=HERE / "engine_rules")
 CREATIONS = (
     "nested parameter named parameters",
     "a base_url that only the client looks at",

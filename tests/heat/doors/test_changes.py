@@ -7,13 +7,9 @@ the plugin of the legacy one. A refused stack never exists.
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-from tests.heat.doors.rig import HERE, Heat, running, wait
+from tests.heat.doors.rig import Heat, heats, wait
 from tests.heat.doors.templates import CLEAN, LONG, refusal, string, template, why, without_policies
 
 WITH_CLEAN = template(s=string(64), t=string())
@@ -21,15 +17,7 @@ WITH_LONG = template(s=string(64), t=string(64))
 NESTED: dict[str, Any] = {"template": template(inner={"type": "inner.yaml"}), "files": {"inner.yaml": json.dumps(LONG)}}
 
 
-@pytest.fixture(scope="module", params=["filter", "plugin"])
-def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """A Heat with one door, whose rules may change."""
-    folder = tmp_path_factory.mktemp(request.param)
-    rules = shutil.copytree(HERE / "rules", folder / "rules")
-    options = {"reload_seconds": "0", "decision_log": str(folder / "decisions.jsonl")}
-    filtered = request.param == "filter"
-    with running(folder, convergence=filtered, rules=rules, options=options, filtered=filtered) as heat:
-        yield heat
+heat = heats("filter", "plugin", options={"reload_seconds": "0", "decision_log": "{folder}/decisions.jsonl"})
 
 
 def test_an_update_passes_with_what_was_wrong_before_and_no_more(heat: Heat) -> None:

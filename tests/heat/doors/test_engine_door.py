@@ -24,13 +24,12 @@ from heat.engine.stack import Stack
 from datalog_gate.decision_point.engine_start import LIVE, PROBE, find_start
 from datalog_gate.doors.cli.doctor.cloud_access import probe_engine
 from tests.heat.doors import rig
-from tests.heat.doors.rig import HERE, PROJECT, RESOURCES, Heat, running, wait
+from tests.heat.doors.rig import ENGINE_DOOR, HERE, PROJECT, RESOURCES, Heat, heats, running, wait
 from tests.heat.doors.templates import CLEAN, GROUP, LONG, OF_PARAMETER, UP, string, template, why
 from tests.heat.doors.test_rollbacks import SIGNALLED, signal
 
-ENGINE = RESOURCES.parent / "engine"
 PATCH = Path(__file__).parents[3] / "contrib" / "heat.patch"
-MODULE = ENGINE / "datalog_gate_engine_door.py"
+MODULE = RESOURCES.parent / "engine" / "datalog_gate_engine_door.py"
 NESTED: dict[str, Any] = {
     "template": template(inner={"type": "inner.yaml"}, s=string()),
     "files": {"inner.yaml": json.dumps(CLEAN)},
@@ -53,14 +52,8 @@ def resource_mapping():
 CREATED = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """A convergence engine with the door, whose rules may change."""
-    folder = tmp_path_factory.mktemp("engine")
-    rules = shutil.copytree(HERE / "rules", folder / "rules")
-    options = {"reload_seconds": "0", "decision_log": str(folder / "decisions.jsonl")}
-    with running(folder, convergence=True, resources=f"{RESOURCES},{ENGINE}", rules=rules, options=options) as heat:
-        yield heat
+OPTIONS = {"reload_seconds": "0", "decision_log": "{folder}/decisions.jsonl"}
+engine = heats("convergence", resources=ENGINE_DOOR, options=OPTIONS)
 
 
 @contextmanager
@@ -182,7 +175,7 @@ def test_events_that_resources_forge_make_no_refused_state_one_to_return_to(tmp_
     """A user may give resources the id of their stack: by `external_id`, or as the name of a container of Swift, of
     which this Heat has none."""
     (tmp_path / "container.py").write_text(CONTAINER)
-    with running(tmp_path, convergence=True, resources=f"{RESOURCES},{ENGINE},{tmp_path}") as heat:
+    with running(tmp_path, convergence=True, resources=f"{ENGINE_DOOR},{tmp_path}") as heat:
         name, _ = heat.create(LONG)
         heat.ended(name)
         complete = {**string(), "external_id": heat.stack(name)["id"]}
@@ -216,8 +209,7 @@ def test_two_groups_of_a_tree_that_grow_at_once_are_judged_one_after_the_other(t
     del group["properties"]["desired_capacity"]
     scaled = {"auto_scaling_group_id": {"get_resource": "second"}}
     more = {"type": UP["type"], "properties": {**UP["properties"], **scaled}}
-    folders = f"{RESOURCES},{ENGINE}"
-    with running(tmp_path, convergence=True, resources=folders, rules=HERE / "engine_rules") as heat:
+    with running(tmp_path, convergence=True, resources=ENGINE_DOOR, rules=HERE / "engine_rules") as heat:
         name = heat.created(template(group=group, second=group, up=UP, more=more))
         with ThreadPoolExecutor() as threads:
             answers = threads.map(lambda policy: heat.on(name, "POST", f"/resources/{policy}/signal"), ("up", "more"))
@@ -297,9 +289,8 @@ def test_an_engine_records_its_start_and_answers_the_doctors_probe(
 
 
 def test_rules_that_break_before_the_first_stack_leave_those_of_the_start_in_force(tmp_path: Path) -> None:
-    rules = shutil.copytree(HERE / "rules", tmp_path / "rules")
-    with running(tmp_path, convergence=True, resources=f"{RESOURCES},{ENGINE}", rules=rules) as heat:
-        (rules / "doors.dl").write_text("@deny(")
+    with running(tmp_path, convergence=True, resources=ENGINE_DOOR) as heat:
+        (tmp_path / "rules" / "doors.dl").write_text("@deny(")
         name, _ = heat.create(LONG)
         assert heat.outcome(name) == ("CREATE_FAILED", why())
         assert heat.outcome(heat.create(CLEAN)[0]) == CREATED
@@ -311,7 +302,7 @@ def test_types_that_the_operator_maps_are_judged_as_what_they_are(tmp_path: Path
     gone = f"file://{tmp_path}/gone.yaml"
     mappings = {"Old::*": "OS::Heat::*", "My::String": f"file://{tmp_path}/of_operator.yaml", "My::Gone": gone}
     kinds = ["Old::RandomString", *(["My::String"] if convergence else [])]  # the legacy engine can't store such a file
-    with running(tmp_path, convergence, resources=f"{RESOURCES},{ENGINE}", mappings=mappings) as heat:
+    with running(tmp_path, convergence, resources=ENGINE_DOOR, mappings=mappings) as heat:
         for kind in kinds:
             name = heat.created(template(s={"type": kind, "properties": {"length": 9}}))
             assert heat.lengths(name) == [9]

@@ -91,18 +91,13 @@ if os.environ.get("DATALOG_GATE_HEAT") == "short":  # each test starts a Heat; t
 @pytest.fixture(params=ENGINES)
 def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Desk]]:
     """Starts a Heat in which so many grants may wait for so long."""
-    (tmp_path / "rules.dl").write_text(APPROVAL_RULES)
     with ExitStack() as started:
 
         def start(number: int, seconds: int, **more: str) -> Desk:
             settings = {"file": tmp_path / "approvals", "wait_number": number, "wait_seconds": seconds, **more}
             lines = [f"approval.{key}={value}" for key, value in settings.items()]
-            options = {
-                "services": "approval",
-                "service_option": "\nservice_option = ".join(lines),
-                "store": f"{tmp_path}/journal",
-            }
-            heat = running(tmp_path, request.param, rules=tmp_path / "rules.dl", options=options)
+            options = {"services": "approval", "service_option": lines, "store": f"{tmp_path}/journal"}
+            heat = running(tmp_path, request.param, rules=APPROVAL_RULES, options=options)
             return Desk(started.enter_context(heat), tmp_path)
 
         yield start

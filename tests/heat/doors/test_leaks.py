@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-import pytest
 import yaml
 
-from tests.heat.doors.rig import Heat, running
+from tests.heat.doors.rig import Heat, heats
 from tests.heat.doors.templates import string, template
 
 MARK = "odd S3CR3T'\\Q"
@@ -87,12 +86,7 @@ def bodies() -> Iterator[dict[str, Any]]:
     yield {"template": make_body("string", "plain"), "parameters": MARK}
 
 
-@pytest.fixture(scope="module", params=["filter", "plugin"])
-def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    folder, filtered = tmp_path_factory.mktemp(request.param), request.param == "filter"
-    options = {"decision_log": f"{folder}/decisions.jsonl"}
-    with running(folder, convergence=filtered, options=options, filtered=filtered) as heat:
-        yield heat
+heat = heats("filter", "plugin", options={"decision_log": "{folder}/decisions.jsonl"})
 
 
 def test_no_output_of_the_gate_shows_a_secret(heat: Heat) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
 from tests.commands import run
-from tests.heat.doors.rig import RESOURCES, Heat, running, wait
+from tests.heat.doors.rig import ENGINE_DOOR, Heat, heats, wait
 from tests.heat.doors.templates import string, template
 
-ENGINE = RESOURCES.parent / "engine"
 RULES = """\
 @deny("count", "{n} strings are alive", hint="5 are enough")
 many(n) :- n = count{ s : os:heat:random_string(_id=s) }, n > 5.
@@ -25,15 +23,8 @@ left(s) :- heat:leftover(id=s).
 WHY = "The policies deny this stack: count: {} strings are alive at resources.s0 (5 are enough)"
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["convergence", "legacy"])
-def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    folder = tmp_path_factory.mktemp("leftovers")
-    (folder / "rules").mkdir()
-    (folder / "rules" / "strings.dl").write_text(RULES)
-    options = {"decision_log": str(folder / "decisions.jsonl"), "reload_seconds": "0"}
-    resources = f"{RESOURCES},{ENGINE}"
-    with running(folder, request.param, rules=folder / "rules", resources=resources, options=options) as heat:
-        yield heat
+OPTIONS = {"decision_log": "{folder}/decisions.jsonl", "reload_seconds": "0"}
+heat = heats("convergence", "legacy", resources=ENGINE_DOOR, rules=RULES, options=OPTIONS)
 
 
 def alive(heat: Heat, name: str) -> int:
@@ -174,7 +165,7 @@ def test_what_a_failed_update_did_not_build_does_not_count(heat: Heat) -> None:
 
 
 def test_a_replacement_of_what_violated_new_policies_passes_after_a_failed_update(heat: Heat) -> None:
-    rules = heat.folder / "rules" / "strings.dl"
+    rules = heat.folder / "rules" / "rules.dl"
     name = heat.created(template(s0=string(9)))
     rules.write_text(f'{RULES}@deny("long", "{{s}} is long")\nlong(s) :- os:heat:random_string(_id=s, length=9).\n')
     assert heat.updated(name, template(s0=string(9), bad=FAILS))[0] == "UPDATE_FAILED"

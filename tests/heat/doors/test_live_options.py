@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.heat.doors.rig import RESOURCES, Heat, running, wait
+from tests.heat.doors.rig import ENGINE_DOOR, RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import CLEAN, LONG
 from tests.servers import free_ports
 
@@ -21,7 +21,7 @@ def test_a_mode_changes_while_heat_runs_at_each_door(tmp_path: Path, convergence
     options = {
         "reload_seconds": "0", "policy_modes": "", "metrics_port": str(port), "metrics_folder": f"{tmp_path}/metrics",
     }  # fmt: skip
-    resources = f"{RESOURCES},{RESOURCES.parent / 'engine'}" if convergence else str(RESOURCES)
+    resources = ENGINE_DOOR if convergence else str(RESOURCES)
     with running(tmp_path, convergence=convergence, filtered=filtered, resources=resources, options=options) as heat:
         if convergence:  # the engine's door serves from its start
             wait(lambda: _answers(port), heat.log)

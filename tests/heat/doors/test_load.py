@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.heat.doors.rig import HERE, RESOURCES, Heat, running, wait
+from tests.heat.doors.rig import ENGINE_DOOR, HERE, Heat, running, wait
 from tests.heat.doors.templates import OF_PARAMETER, template
 
 CLIENTS = int(os.environ.get("DATALOG_GATE_CLIENTS", "6"))
@@ -119,20 +119,17 @@ JUDGED = CREATES | {"put", "patch", "UpdateStack", "preview", "validate", "delet
 
 
 def test_clients_at_once_get_the_verdicts_of_each_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rules, over = tmp_path / "rules" / "load.dl", Event()
-    rules.parent.mkdir()
-    rules.write_text(GOOD)
+    over = Event()
 
     def rewrite() -> None:
         for text in cycle(VERSIONS):
             if over.wait(0.1):
                 return
             (tmp_path / "new").write_text(text)
-            (tmp_path / "new").replace(rules)
+            (tmp_path / "new").replace(tmp_path / "rules" / "doors.dl")
 
     options = {"reload_seconds": "0", "decision_log": f"{tmp_path}/decisions.jsonl"}
-    folders = f"{RESOURCES},{RESOURCES.parent / 'engine'}"
-    with running(tmp_path, True, True, rules=rules.parent, options=options, resources=folders) as heat:
+    with running(tmp_path, True, True, options=options, resources=ENGINE_DOOR) as heat:
         clients = [Client(heat, Random(number)) for number in range(CLIENTS)]
         with ThreadPoolExecutor(CLIENTS + 1) as threads:
             threads.submit(rewrite)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.heat.doors.rig import RESOURCES, Heat, running, wait
+from tests.heat.doors.rig import ENGINE_DOOR, Heat, heats, wait
 from tests.heat.doors.templates import string, template
 
 RULES = """\
@@ -92,15 +91,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 FILES["between.yaml"] = json.dumps({**template(m=nested({"get_param": "given"})), "parameters": VALUE["parameters"]})
 
 
-@pytest.fixture(scope="module", params=["convergence", "legacy"])
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """Either engine with its door."""
-    folder = tmp_path_factory.mktemp(request.param)
-    (folder / "rules").mkdir()
-    (folder / "rules" / "rules.dl").write_text(RULES)
-    folders = f"{RESOURCES},{RESOURCES.parent / 'engine'}"
-    with running(folder, request.param == "convergence", resources=folders, rules=folder / "rules") as heat:
-        yield heat
+engine = heats("convergence", "legacy", resources=ENGINE_DOOR, rules=RULES)
 
 
 def find_path(heat: Heat, name: str, resource: str) -> str:

@@ -27,7 +27,7 @@ from datalog_gate.scan.feed import Item, StackEntry, Unchanged, read
 from datalog_gate.scan.heat_feed import HeatFeed
 from datalog_gate.scan.scan_run import Judges, RunReport, run
 from datalog_gate.scan.scan_store import ScanStore
-from tests.heat.doors.rig import HERE, Heat, running, wait
+from tests.heat.doors.rig import HERE, Heat, heats, wait
 from tests.heat.doors.templates import LONG, string, template
 
 PART = {
@@ -50,12 +50,8 @@ class CountingApi(CloudApi):
         return super().get(service, path)
 
 
-@pytest.fixture(scope="module", params=["convergence", "legacy"])
-def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """A Heat of either engine, of this module alone, whose doors stop nothing."""
-    folder = tmp_path_factory.mktemp(request.param)
-    with running(folder, request.param == "convergence", options={"mode": "record"}) as running_heat:
-        yield running_heat
+heat = heats("convergence", "legacy", options={"mode": "record"})
+"""A Heat of either engine, of this module alone, whose doors stop nothing."""
 
 
 @pytest.mark.timeout(400)  # as many stacks as DATALOG_GATE_SCAN_STACKS says

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from tests.heat.doors.rig import PATIENCE, RESOURCES, Heat, running, wait
+from tests.heat.doors.rig import ENGINE_DOOR, PATIENCE, Heat, running, wait
 from tests.heat.doors.templates import UP, string, template
 from tests.heat.doors.test_built import LIVES, SEED, SHARD, generate
 from tests.heat.doors.test_rollbacks import BY_ID, DATA, FILES, RULES, SIGNALLED, chain, group, nested, scaled
@@ -272,15 +272,10 @@ def run(heat: Heat, overlaps: bool, sequel: Sequel) -> Counter[str]:
 def test_what_lives_at_each_rest_satisfies_the_rules(
     tmp_path: Path, engine: str, shard: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "rules").mkdir()
-    (tmp_path / "rules" / "rules.dl").write_text(RULES)
     options = {"decision_log": str(tmp_path / "decisions.jsonl"), "decision_log_bytes": "4000000000"}
-    folders = f"{RESOURCES},{RESOURCES.parent / 'engine'}"
     sequences = [DENIED, *generate(SEQUENCES, min(LIVES - shard * SHARD, SHARD), SEED + shard)]
     began = time.monotonic()
-    with running(
-        tmp_path, engine == "convergence", rules=tmp_path / "rules", options=options, resources=folders
-    ) as heat:
+    with running(tmp_path, engine == "convergence", rules=RULES, options=options, resources=ENGINE_DOOR) as heat:
         with ThreadPoolExecutor(TOGETHER) as threads:
             ended = [threads.submit(run, heat, engine == "convergence", sequence) for sequence in sequences]
         found = [str(future.exception()) for future in ended if future.exception()]
