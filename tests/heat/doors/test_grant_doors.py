@@ -1,4 +1,4 @@
-"""Grants at the API filter before Heat's convergence engine.
+"""Grants at the API filter before Heat's convergence engine, and without the gate.
 
 A grant that cannot be had is refused and leaves nothing in Heat; the claims of an abandoned stack are noted.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ import requests
 
 from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Journal
-from tests.heat.doors.grant_heat import GrantHeat, grant, run_grant_heat
-from tests.heat.doors.rig import PROJECT, Heat
+from tests.heat.doors.grant_heat import GrantHeat, grant, place, run_grant_heat, value
+from tests.heat.doors.rig import PROJECT, Heat, running
 from tests.heat.doors.templates import CLEAN, refusal, string, template
 
 INNER = "heat_template_version: 2018-08-31\nresources: {s: {type: OS::Heat::RandomString}}\n"
@@ -99,3 +100,19 @@ def _claim(journal: Journal, path: str, stack: str) -> None:
 def test_a_template_is_validated_before_its_parameters_are_chosen(granting: Heat) -> None:
     open_ = asking(scope=[{"get_param": "p"}]) | {"parameters": {"p": {"type": "string"}}}
     assert granting.ask("POST", "validate", template=open_).status_code != 403
+
+
+WITHOUT = Path("docs/samples/without-gate.yaml").read_text()
+BODY = template(g=grant(), s=string(), v=value(place("s")))
+
+
+def test_a_template_with_a_grant_works_in_a_cloud_without_the_gate(tmp_path: Path) -> None:
+    with running(tmp_path, convergence=True, resources="") as heat:
+        assert heat.create(BODY)[1].status_code == 400
+        heat.created(BODY, environment=WITHOUT)
+
+
+def test_the_gate_refuses_an_environment_that_remaps_grants(granting: Heat) -> None:
+    _, answer = granting.create(BODY, environment=WITHOUT)
+    message = "maps the types DatalogGate::* to others, which is not allowed"
+    assert (answer.status_code, message in refusal(answer)[1]) == (400, True)

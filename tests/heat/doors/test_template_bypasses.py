@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, refusal, string, template, why, without_policies
+from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, refusal, string, template, why
 
 TYPE = "OS::Heat::RandomString"
 NONE = "OS::Heat::None"
@@ -233,18 +233,6 @@ def test_an_update_of_tags_alone_keeps_the_stack_and_is_judged_with_it(filtered:
     assert (filtered.stack(name)["tags"], filtered.on(name, "GET", "/template").json()) == (["a", "b"], UNSALTED)
     with filtered.unchanged():
         assert refusal(filtered.on(name, "PATCH", tags="c", parameters={"length": 64})) == (403, why())
-
-
-def test_what_held_a_violation_before_the_policy_may_be_updated_but_takes_no_other(recorded: Heat) -> None:
-    with without_policies(recorded):
-        name = recorded.created(LONG)
-    bodies: list[dict[str, Any]] = [{"tags": "c"}, {"converge": True}, {"existing": True}, {"parameters": {}}]
-    for body in bodies:
-        assert recorded.updated(name, **body)[0] == "UPDATE_COMPLETE"
-    with recorded.unchanged():
-        more = {**LONG, "resources": {**LONG["resources"], "t": string(64)}}
-        reason = why("length: t has 64 characters", resource="t")
-        assert refusal(recorded.on(name, "PATCH", template=more)) == (403, reason)
 
 
 BOTH: dict[str, Any] = {
