@@ -17,6 +17,8 @@ import pytest
 from tests.sampling import sample
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from datalog_gate.decision_point.point import DecisionPoint
 
 os.environ["DATALOG_GATE_FROZEN"] = "1"  # before the package is imported, here and by each command that a test runs
@@ -64,6 +66,16 @@ def point(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     path = tmp_path_factory.mktemp("rules") / "m.dl"
     path.write_text(request.module.RULES)
     return point_of(path)
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with the `FILES` of the module."""
+    from tests.commands import write_files
+
+    monkeypatch.delenv("DATALOG_GATE_RULES", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return write_files(tmp_path, request.module.FILES)
 
 
 @pytest.hookimpl(tryfirst=True)

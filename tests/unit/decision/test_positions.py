@@ -70,11 +70,7 @@ def places(rule: str, folder: Path, template: str, **inputs: object) -> list[str
     return [str(violation.place).removeprefix(f"{folder}/") for violation in violations]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name, text in {"node.yaml": NODE, "middle.yaml": MIDDLE, "top.yaml": TOP, "env.yaml": ENV}.items():
-        (tmp_path / name).write_text(text)
-    return tmp_path
+FILES = {"node.yaml": NODE, "middle.yaml": MIDDLE, "top.yaml": TOP, "env.yaml": ENV}
 
 
 @pytest.mark.parametrize(

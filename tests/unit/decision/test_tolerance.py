@@ -29,13 +29,8 @@ resources:
 """
 IGNORE = "  # datalog-gate: ignore[flavor] until 2027-01-31: the new image is late"
 JANUARY = ("--now", "2027-01-30T23:59")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("m.dl").write_text(RULES)
-    Path("web.yaml").write_text(STACK.format(IGNORE))
+FILES = {"m.dl": RULES, "web.yaml": STACK.format(IGNORE)}
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def check(capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, list[str], str]:

@@ -136,9 +136,7 @@ def test_the_rows_of_each_stack_have_its_project_and_keep_their_places() -> None
     ]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_files(tmp_path, {"m.dl": SAME + ALONE, "a.yaml": template("web"), "b.yaml": template("web")})
+FILES = {"m.dl": SAME + ALONE, "a.yaml": template("web"), "b.yaml": template("web")}
 
 
 TOGETHER = """\

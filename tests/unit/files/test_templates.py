@@ -22,14 +22,11 @@ resources: {a: {type: 'My::A', properties: {key: {get_param: key}, text: {get_fi
 """
 SHARED = Path(os.environ.get("DATALOG_GATE_SHARED", Path(__file__).parents[4] / "shared"))
 CORPUS = SHARED / "corpus" / "templates"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "web.yaml").write_text(TEMPLATE)
-    (tmp_path / "a.txt").write_text("text of a")
-    (tmp_path / "env.yaml").write_text("parameters: {key: ops}\nresource_registry: {'My::A': 'OS::B'}\n")
-    return tmp_path
+FILES = {
+    "web.yaml": TEMPLATE,
+    "a.txt": "text of a",
+    "env.yaml": "parameters: {key: ops}\nresource_registry: {'My::A': 'OS::B'}\n",
+}
 
 
 def test_a_template_is_read_from_its_path_with_environments(folder: Path) -> None:

@@ -43,13 +43,8 @@ resources:
     properties: {{image: old, flavor: huge, availability_zone: {{get_param: where}}}}
 """
 OPTIONS = ("--rules", "m.dl", "--now", "2027-03-01")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "m.dl").write_text(RULES)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+FILES = {"m.dl": RULES}
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def write_page(template: str, *options: str) -> str:

@@ -66,14 +66,7 @@ def case(name: str, expect: str = "{}", **parameters: object) -> str:
 
 
 BIG = "{violations: [{policy: big}]}"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "size.dl").write_text(RULES)
-    (tmp_path / "test.yaml").write_text(CASES)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+FILES = {"size.dl": RULES, "test.yaml": CASES}
 
 
 def gaps(folder: Path, cases: str) -> list[tuple[int, str, str]]:

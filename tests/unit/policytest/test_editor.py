@@ -38,14 +38,7 @@ AFTER = """
 WEB, DB = "{policy: flavor, resource: web, line: 4}", "{policy: name, resource: db, line: 5}"
 MAYBE = "{policy: flavor, resource: db, line: 5}"
 ALL = f"      violations:\n        - {WEB}\n        - {DB}\n      undetermined:\n        - {MAYBE}\n"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "flavor.dl").write_text(RULES)
-    (tmp_path / "web.yaml").write_text(STACK)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+FILES = {"flavor.dl": RULES, "web.yaml": STACK}
 
 
 def update(folder: Path, text: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from datalog_gate.decision_point.point import create_point
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.heat_defaults import HEAT_DEFAULTS, TYPES, apply_defaults
-from tests.commands import read_conf, run, write_files
+from tests.commands import read_conf, run
 from tests.unit.decision_point.test_decision_point import make_operation
 
 RULES = """\
@@ -28,14 +28,8 @@ TEMPLATE: dict[str, Any] = {
     },
 }
 CONF = "[DEFAULT]\ndefault_deployment_signal_transport = HEAT_SIGNAL\ndefault_user_data_format = RAW\n"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with rules, a template and a heat.conf."""
-    files = {"m.dl": RULES, "web.yaml": json.dumps(TEMPLATE), "heat.conf": CONF, "stock.conf": "[DEFAULT]\n"}
-    monkeypatch.chdir(write_files(tmp_path, files))
-    return tmp_path
+FILES = {"m.dl": RULES, "web.yaml": json.dumps(TEMPLATE), "heat.conf": CONF, "stock.conf": "[DEFAULT]\n"}
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.mark.parametrize(("conf", "verdict"), [("heat.conf", "allowed"), ("stock.conf", "denied")])

@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.editing.workspace import Workspace
-from tests.commands import run, write_files
+from tests.commands import run
 
 HEAD = "heat_template_version: 2018-08-31\nresources:\n"
 WRONG = f"{HEAD}  v: {{type: OS::Cinder::Volume, properties: {{size: 20, nmae: x, value_specs: 1}}}}\n"
 RULES = '@deny("size", "{v} has {n} GB")\nlarge(v, n) :- os:cinder:volume(_id=v, size=n), is_number(n), n > 10.\n'
 NAMES = ["unknown-property", "unknown-property"]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(write_files(tmp_path, {"t.yaml": WRONG, "rules/m.dl": RULES}))
-    return tmp_path
+FILES = {"t.yaml": WRONG, "rules/m.dl": RULES}
 
 
 def codes(printed: str) -> list[str]:

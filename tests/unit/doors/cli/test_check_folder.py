@@ -15,7 +15,7 @@ import pytest
 
 from datalog_gate.base.errors import EngineError
 from datalog_gate.doors.cli.processes import map_in_processes
-from tests.commands import run, write_files
+from tests.commands import run
 
 RULES = '@deny("flavor", "{s} takes {f}")\nhuge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".\n'
 STACK = """\
@@ -57,11 +57,7 @@ total of 5: 3 denied, 0 warnings, 0 undetermined; 1 allow, 3 deny, 1 without a d
 BROKEN = """\
 repo/broken.yaml:3:1: error[yaml] this is not YAML: while parsing a flow node, did not find expected node content
 """
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(write_files(tmp_path, FILES))
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def check(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

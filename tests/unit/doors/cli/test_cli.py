@@ -60,13 +60,7 @@ FILES = {
     "rows.jsonl": '{"relation": "r", "row": ["b", 2]}\n{"relation": "r", "row": ["a", null]}\n',
     "bad.jsonl": "x\n",
 }
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DATALOG_GATE_RULES", raising=False)
-    return write_files(tmp_path, FILES)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def run(command: str) -> int:

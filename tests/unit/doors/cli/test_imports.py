@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.doors.cli.option_parser import COMMANDS
-from tests.commands import write_files
 from tests.fake_heat import point_of
 from tests.imports import run_program
 from tests.unit.decision_point.test_decision_point import make_operation
@@ -63,11 +62,6 @@ JUDGE = """if True:
     print(json.dumps([*statuses, sorted(names() - before)]))
 """
 """Before the filters it imports what Heat's API has: oslo.policy with its checks."""
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_files(tmp_path, FILES)
 
 
 @pytest.mark.slow

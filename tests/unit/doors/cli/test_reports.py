@@ -19,7 +19,6 @@ from datalog_gate.base.errors import EngineError, GateError, RulesError
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.reports.entries import ReportEntry
 from datalog_gate.doors.cli.reports.formats import format_report
-from tests.commands import write_files
 from tests.pages import assert_written
 from tests.sampling import sample
 
@@ -53,12 +52,7 @@ one: {type: OS::Nova::Server, properties: {image: old, flavor: huge}}
 """.removeprefix("\\\n"),
     "ok.yaml": STACK + "one: {type: OS::Nova::Server, properties: {image: i, flavor: m}}\n",
 }
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return write_files(tmp_path, FILES)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.mark.parametrize("form", ["junit", "sarif", "github"])
