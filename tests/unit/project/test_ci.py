@@ -85,54 +85,40 @@ def last_lines(checks: Any, capsys: pytest.CaptureFixture[str], *names: str) -> 
     return code, [re.sub(r"^(.+?( \d+){4}) \d+( \d+)?", r"\1", line) for line in lines]
 
 
-def test_the_table_comes_before_the_closing_line(checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    tox({})
-    assert last_lines(checks, capsys, "tox", "heat", "fuzz") == (
-        0, ["tox 1 0 0 0", "heat 1 0 0 0", "fuzz 1 0 0 0", "fuzz, fresh 1 0 0 0", "4 passed"])  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "alone", "rows"),
-    [
-        ("slow", (0,), ["slow 0 1 0 0 FAILED", "slow: tests/a.py::f fails 0 of 5 times alone", "1 failed"]),
-        ("slow", (1, 0), ["slow 0 1 0 0 FAILED", "slow: tests/a.py::f fails 3 of 5 times alone", "1 failed"]),
-        ("heat", (1, 0), ["heat 0 1 0 0 FAILED", "heat: tests/a.py::f fails 3 of 5 times alone", "1 failed"]),
-        ("heat", (0,), ["heat 1 0 0 1", "heat: tests/a.py::f failed once: list it in tests/flaky.md", "1 passed"]),
-    ],
-)  # fmt: skip
-def test_a_failure_has_failed_but_with_servers(
-    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str], name: str, alone: tuple[int, ...], rows: list[str]
-) -> None:
-    tox({name: [FAILED.format("f")]}, alone, failing=(name,))
-    assert last_lines(checks, capsys, name) == (int("FAILED" in rows[0]), rows)
-
-
-def test_three_tests_may_pass_alone(checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    tox({"heat": [FAILED.format("f"), FAILED.format("g")], "server": [FAILED.format("h"), FAILED.format("i")]})
-    code, lines = last_lines(checks, capsys, "heat", "server")
-    assert (code, lines[:4], lines[-1]) == (
-        1,
-        ["heat 2 0 0 2 FAILED", "server 2 0 0 2 FAILED",
-         "heat: tests/a.py::f passes alone, like 3 more tests; 3 may",
-         "heat: tests/a.py::g passes alone, like 3 more tests; 3 may"],
+ONCE, MANY = "failed once: list it in tests/flaky.md", "passes alone, like 3 more tests; 3 may"
+ALONE = "of 5 times alone"
+SERVERS = {"heat": "fg", "server": "hi"}
+UNLISTED = "s is skipped, and tests/skips.txt does not list it: no database"
+RUNS: list[tuple[str, dict[str, str], tuple[int, ...], list[str]]] = [
+    ("tox heat fuzz", {}, (0,), ["tox 1 0 0 0", "heat 1 0 0 0", "fuzz 1 0 0 0", "fuzz, fresh 1 0 0 0", "4 passed"]),
+    ("slow", {"slow": "f"}, (0,), ["slow 0 1 0 0 FAILED", f"slow: tests/a.py::f fails 0 {ALONE}", "1 failed"]),
+    ("slow", {"slow": "f"}, (1, 0), ["slow 0 1 0 0 FAILED", f"slow: tests/a.py::f fails 3 {ALONE}", "1 failed"]),
+    ("heat", {"heat": "f"}, (1, 0), ["heat 0 1 0 0 FAILED", f"heat: tests/a.py::f fails 3 {ALONE}", "1 failed"]),
+    ("heat", {"heat": "f"}, (0,), ["heat 1 0 0 1", f"heat: tests/a.py::f {ONCE}", "1 passed"]),
+    ("heat server", SERVERS, (0,), [
+        "heat 2 0 0 2 FAILED", "server 2 0 0 2 FAILED",
+        *(f"{name}: tests/a.py::{test} {end}" for end in (MANY, ONCE) for name, two in SERVERS.items() for test in two),
         "4 passed, 2 error",
-    )  # fmt: skip
+    ]),
+    ("heat", {"heat": "fghij"}, (0,), [
+        "heat 3 2 0 3 FAILED", "heat: tests/a.py::i fails", "heat: tests/a.py::j fails",
+        *(f"heat: tests/a.py::{test} {ONCE}" for test in "fgh"), "2 failed, 3 passed",
+    ]),
+    ("stores", {"stores": "-"}, (0,), ["stores 0 0 1 0 FAILED", f"stores: {UNLISTED}", "1 skipped, 1 error"]),
+    ("heat", {"heat": ""}, (0,), ["heat 0 0 0 0 FAILED", "heat: tox exits with 1", "1 error"]),
+]  # fmt: skip
+"""The checks that are run, the tests that fail in some, `-` for one that is skipped, how they end alone, and what is
+printed last."""
 
 
-def test_more_failures_than_may_be_retried_are_not_tried_alone(
-    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tox({"heat": [FAILED.format(name) for name in "fghij"]})
-    code, lines = last_lines(checks, capsys, "heat")
-    assert (code, lines[0], lines[1:3], lines[-1]) == (
-        1, "heat 3 2 0 3 FAILED", ["heat: tests/a.py::i fails", "heat: tests/a.py::j fails"], "2 failed, 3 passed"
-    )  # fmt: skip
-
-
-def test_a_skip_that_is_not_listed_fails(checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    tox({"stores": [SKIPPED]})
-    problem = "stores: s is skipped, and tests/skips.txt does not list it: no database"
-    assert last_lines(checks, capsys, "stores") == (1, ["stores 0 0 1 0 FAILED", problem, "1 skipped, 1 error"])
+@pytest.mark.parametrize(("names", "failing", "alone", "lines"), RUNS)
+def test_a_run_ends_with_a_table_and_what_it_found(
+    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str], names: str, failing: dict[str, str],
+    alone: tuple[int, ...], lines: list[str],
+) -> None:  # fmt: skip
+    cases = {name: [FAILED.format(test) for test in tests] for name, tests in failing.items() if tests != "-"}
+    tox(cases | {name: [SKIPPED] for name in failing.keys() - cases.keys()}, alone, failing=tuple(cases))
+    assert last_lines(checks, capsys, *names.split()) == (int("FAILED" in str(lines)), lines)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +126,8 @@ def test_a_skip_that_is_not_listed_fails(checks: Any, tox: Any, capsys: pytest.C
     [
         ("# a comment\nstores | s | no database\n", []),
         ("* | * | no database", []),
-        ("scan | s | no database", ["s is skipped, and tests/skips.txt does not list it: no database"]),
-        ("stores | s | no Java", ["s is skipped, and tests/skips.txt does not list it: no database"]),
+        ("scan | s | no database", [UNLISTED]),
+        ("stores | s | no Java", [UNLISTED]),
     ],
 )
 def test_pins_name_environment_test_and_reason(checks: Any, pins: str, problems: list[str]) -> None:
@@ -153,16 +139,6 @@ def test_what_is_not_over_in_time_has_failed(checks: Any, tox: Any, tmp_path: Pa
     tox({})
     row = checks.Run(tmp_path, time.monotonic() + 600).check(checks.Check("keystone", 0.02), tmp_path)
     assert (row.cases, row.problems) == ([], ["not over after 0.02 minutes"])
-
-
-def test_an_environment_that_ends_without_tests_has_failed(
-    checks: Any, tox: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tox({}, failing=("tests", "heat"))
-    assert last_lines(checks, capsys, "heat") == (
-        1,
-        ["heat 1 0 0 0 FAILED", "heat: tox exits with 1", "1 passed, 1 error"],
-    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The files and commands of docs/install.md work as the page says."""
+"""The files and commands of docs/install.md and docs/services.md work as these say."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ from datalog_gate.decision_point.enabled_plugins import load_enabled_services
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.doors.cli.main import main
 from datalog_gate.plugins.plugin_errors import RefusedError
+from datalog_gate.rack_affinity import service as rack_affinity
+from datalog_gate.rack_affinity.demand import read_flavors
+from datalog_gate.rack_affinity.places import read_places
+from datalog_gate.services import approval, licence_pool, placement
 from datalog_gate.services.contract import Request
 from datalog_gate.services.licence_server import DEFAULTS
 from tests.commands import read_conf
 from tests.installed import INSTALL, MEMBER, install, moved, off_site
+from tests.pages import DOCS
 
 SHELL = re.compile(r"^ {4,}((?:python -c|ln -s|echo|sed) [^\n]*)$", re.M)
 SECTION = "[filter:datalog_gate_cfn]\nuse = egg:datalog-gate#datalog_gate_cfn\n"
+ROW = re.compile(r"^\| `(\w+)` \| (?:`([^`]*)`)? *\| .* \|$", re.M)
 FINDING = re.compile(r"^/.* finding\[.*\n  fix .*\n", re.M)
 
 
@@ -72,7 +78,7 @@ def test_the_licence_is_enabled_and_has_the_settings_of_the_table(tmp_path: Path
     (tmp_path / "heat.conf").write_text(text)
     conf = read_conf(tmp_path / "heat.conf")
     services = load_enabled_services(build_settings(conf))
-    rows = re.findall(r"^\| `(\w+)` \| (?:`([^`]*)`)? *\| .* \|$", INSTALL, re.M)
+    rows = ROW.findall(INSTALL)
     assert (list(services), dict(rows)) == (["licence_server"], DEFAULTS)
 
 
@@ -99,3 +105,41 @@ def test_the_smallest_service_loads_and_refuses(tmp_path: Path, monkeypatch: pyt
     ask("delete", "p2")
     with pytest.raises(RefusedError, match=r"^this project is frozen until its move is done$"):
         ask("create", "p2")
+
+
+SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", (DOCS / "services.md").read_text("utf-8"), re.M | re.S))
+SETTINGS = {name: dict(ROW.findall(section)) for name, section in SECTIONS.items()}
+
+
+def test_the_settings_are_those_of_the_services() -> None:
+    approvals = {name: default for name, default in approval.DEFAULTS.items() if name != "store"}  # the gate sets it
+    assert {name: set(settings) for name, settings in SETTINGS.items()} == {
+        "approval": set(approvals),
+        "licence": {"file", *licence_pool.OWN},
+        "rack_affinity": {"file", *rack_affinity.OWN},
+        "Placement": {*placement.OWN, "password_file"},
+    }
+    assert SETTINGS["approval"] == approvals
+
+
+@pytest.mark.parametrize("name", ["approval", "licence", "rack_affinity"])
+def test_a_service_loads_with_its_section_of_the_page(name: str, tmp_path: Path) -> None:
+    [conf] = re.findall(r"```ini\n(.*?)```", SECTIONS[name], re.S)
+    (tmp_path / "etc/heat/datalog_gate").mkdir(parents=True)
+    (tmp_path / "var/lib/heat").mkdir(parents=True)
+    (tmp_path / "etc/heat/datalog_gate/placement_password").write_text("s3cret")
+    for file in ("places.jsonl", "flavors.jsonl"):
+        (tmp_path / "etc/heat/datalog_gate" / file).touch()
+    (tmp_path / "heat.conf").write_text(moved(conf, tmp_path))
+    assert list(load_enabled_services(build_settings(read_conf(tmp_path / "heat.conf")))) == [name]
+
+
+def test_the_files_of_racks_and_flavors_are_read(tmp_path: Path) -> None:
+    places, flavors = re.findall(r"```json\n(.*?)```", SECTIONS["rack_affinity"], re.S)
+    (tmp_path / "places").write_text(places)
+    (tmp_path / "flavors").write_text(flavors)
+    assert [row["rack"] for row in read_places(str(tmp_path / "places"))] == ["r1", "r2"]
+    assert read_flavors(str(tmp_path / "flavors")) == {
+        "m1.small": {"VCPU": 1, "MEMORY_MB": 2048},
+        "m1.large": {"VCPU": 4, "MEMORY_MB": 8192},
+    }
