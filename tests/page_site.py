@@ -50,25 +50,19 @@ def template(number: int, day: int = 0) -> str:
 """
 
 
-def entries(stacks: int, day: int, projects: tuple[str, str]) -> Iterator[StackEntry]:
+def entries(stacks: int, day: int) -> Iterator[StackEntry]:
     for number in range(stacks):
-        caller = {"user": f"user-{number % 4}", "project": projects[number % 2]}
+        project = f"p{number % 2 + 1}"
+        caller = {"user": f"user-{number % 4}", "project": project}
         definition = StackDefinition(template(number, day))
-        yield StackEntry(
-            f"r{number:05}",
-            f"stack-{number}",
-            projects[number % 2],
-            definition,
-            caller=caller,
-            listing=f"{number} {day}",
-        )
+        listing = f"{number} {day}"
+        yield StackEntry(f"r{number:05}", f"stack-{number}", project, definition, caller=caller, listing=listing)
 
 
 def fill(
     folder: Path,
     stacks: int = 6,
     days: int = 3,
-    projects: tuple[str, str] = ("p1", "p2"),
     problem: str = "the API did not answer",
     more: Sequence[StackEntry] = (),
 ) -> str:
@@ -79,7 +73,7 @@ def fill(
     with open_database(str(folder / "scan")) as database:
         for day in range(days):
             asked = ScanRequest(rules, FIRST + timedelta(days=3 * day), None, (), frozenset())
-            feed = ListFeed([*entries(stacks, day, projects), *more])
+            feed = ListFeed([*entries(stacks, day), *more])
             run(feed, "list", ScanStore(database), Judges(asked, 1), asked)
     reading = {"table": "nova:flavors", "read": "2027-03-01T12:00:00Z", "problem": problem}
     (folder / "cloud.jsonl").write_text(json.dumps({"relation": "gate:inventory", "row": reading}) + "\n")

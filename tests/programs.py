@@ -212,18 +212,18 @@ def _chooser(draw: st.DrawFn) -> Choose:
 
 
 @st.composite
-def programs(draw: st.DrawFn, words: Vocabulary = EVERYTHING) -> ir.CheckedProgram:
+def programs(draw: st.DrawFn) -> ir.CheckedProgram:
     """A program over the inputs."""
-    case = draw_program(_chooser(draw), words)
+    case = draw_program(_chooser(draw))
     assume(case)
     assert case
     return case
 
 
 @st.composite
-def facts(draw: st.DrawFn, words: Vocabulary = EVERYTHING, more: tuple[Value, ...] = ()) -> Facts:
+def facts(draw: st.DrawFn) -> Facts:
     """Rows of the inputs."""
-    return draw_facts(_chooser(draw), words, more)
+    return draw_facts(_chooser(draw))
 
 
 @st.composite

@@ -31,12 +31,12 @@ class Cloud:
         """Set the answer to a request."""
         self.answers[request] = status, body, {name.replace("_", "-"): value for name, value in headers.items()}
 
-    def keystone(self, services: bool = True) -> None:
-        """Script a token for a password and a catalog, with or without Heat."""
+    def keystone(self) -> None:
+        """Script a token for a password and a catalog with Heat."""
         version = {"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": f"{self.url}/v3/"}]}
         self.give("GET /v3", {"version": version})
         endpoint = {"interface": "public", "region_id": "r", "region": "r", "id": "e", "url": f"{self.url}/v1/p"}
-        catalog = [{"type": "orchestration", "name": "heat", "id": "s", "endpoints": [endpoint]}] if services else []
+        catalog = [{"type": "orchestration", "name": "heat", "id": "s", "endpoints": [endpoint]}]
         dates = {"expires_at": "2999-01-01T00:00:00.000000Z", "issued_at": "2027-01-01T00:00:00.000000Z"}
         token = {"methods": ["password"], "user": {"id": "u", "name": "u"}, "catalog": catalog, **dates}
         self.give("POST /v3/auth/tokens", {"token": token}, 201, X_Subject_Token="t-1")

@@ -21,10 +21,10 @@ from heat.engine.resources.openstack.heat import none_resource
 from tests.heat import heat_side
 
 
-def validate(text: str, files: Mapping[str, str], env: Mapping[str, Any], name: str = "web") -> str | None:
+def validate(text: str, files: Mapping[str, str], env: Mapping[str, Any]) -> str | None:
     """Heat's reason to refuse a template; None if it accepts it."""
     with _without_services():
-        return _reason(lambda: _stack(text, files, env, name).validate())
+        return _reason(lambda: _stack(text, files, env).validate())
 
 
 def find_refused_resources(
@@ -35,7 +35,7 @@ def find_refused_resources(
     by_schema: dict[str, str] = {}
     by_class: dict[str, str] = {}
     with _without_services(), _with_own_checks():
-        parsed = _stack(text, files, env, "web")
+        parsed = _stack(text, files, env)
         parsed._update_all_resource_data(for_resources=True, for_outputs=True)
         for resource in parsed.resources.values():
             if resource.external_id is not None:
@@ -55,10 +55,10 @@ def _reason(check: Callable[[], Any]) -> str | None:
     return None if result is None else str(result)
 
 
-def _stack(text: str, files: Mapping[str, str], env: Mapping[str, Any], name: str) -> stack.Stack:
+def _stack(text: str, files: Mapping[str, str], env: Mapping[str, Any]) -> stack.Stack:
     data = json.loads(json.dumps(template_format.parse(text)))
     parsed = template.Template(data, files=dict(files), env=environment.Environment(dict(env)))
-    return stack.Stack(heat_side._context("none"), name, parsed)
+    return stack.Stack(heat_side._context("none"), "web", parsed)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from datalog_gate.files.templates import read_stack
 from tests.heat.categories import category
 from tests.heat.comparison import Report, compare
 from tests.heat.heat_side import SHAPES, HeatStack, Refused, resolve
-from tests.heat.inputs import compare_body
+from tests.heat.inputs import compare_body, ours_of
 
 TEMPLATE = """\
 heat_template_version: 2018-08-31
@@ -33,13 +33,13 @@ outputs: {one: {value: {get_attr: [group, resource.1.value]}}}
 """
 
 
-def both(change: Callable[[HeatStack], object] = lambda _: None, text: str = TEMPLATE) -> Report:
+def both(change: Callable[[HeatStack], object] = lambda _: None) -> Report:
     """The report of the template, after a change to Heat's answer in every shape."""
     heat = {shape: resolve(TEMPLATE, {}, {}, shape) for shape in SHAPES}
     for answer in heat.values():
         assert isinstance(answer, HeatStack)
         change(answer)
-    return compare(read_stack(template=text, stack_name="web"), heat)
+    return compare(read_stack(template=TEMPLATE, stack_name="web"), heat)
 
 
 def put(resource: str, part: str, value: Any) -> Callable[[HeatStack], None]:
@@ -147,8 +147,6 @@ def test_equal_unknowns_must_be_equal_in_heat() -> None:
     ],
 )
 def test_a_refusal_must_be_shared(ours: str, theirs: str, differs: bool) -> None:
-    from tests.heat.inputs import ours_of
-
     mine, heat = (TEMPLATE.replace("list: [a]", f"list: [{item}]") for item in (ours, theirs))
     answers = {shape: resolve(heat, {}, {}, shape) for shape in SHAPES}
     assert bool(compare(ours_of(template=mine), answers).differences) is differs

@@ -48,6 +48,11 @@ UP: dict[str, Any] = {
 }
 
 
+def scaled(length: int, **size: int) -> dict[str, Any]:
+    """A group of strings of that length, which the signal `up` makes larger."""
+    return template(group={**GROUP, "properties": {**size, "resource": string(length)}}, up=UP)
+
+
 def why(finding: str = "length: s has 64 characters", hint: str = " (32 are enough)", resource: str = "s") -> str:
     """The reason of the policies, before the decision's id; by default against LONG."""
     return f"The policies deny this stack: {finding} at resources.{resource}.properties.length{hint}"

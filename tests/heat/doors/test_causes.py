@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.heat.doors.rig import ENGINE_DOOR, HERE, Heat, heats, wait
-from tests.heat.doors.templates import OF_PARAMETER, string, template
+from tests.heat.doors.templates import OF_PARAMETER, scaled, string, template
 from tests.heat.doors.test_template_bypasses import TRIES
 
 KIND = "OS::Heat::RandomString"
@@ -68,27 +68,14 @@ def test_a_denied_update_builds_nothing_that_is_denied(engine: Heat, name: str) 
         assert max(engine.lengths(stack), default=0) <= 8
 
 
-def scaled(length: int, up: int = 1, **size: int) -> dict[str, Any]:
-    """A group of strings of that length, which a signal makes larger."""
-    properties = {"min_size": 1, "max_size": 20, "resource": string(length), **size}
-    grown = {
-        "adjustment_type": "change_in_capacity",
-        "auto_scaling_group_id": {"get_resource": "g"},
-        "scaling_adjustment": up,
-    }
-    return template(
-        g={"type": "OS::Heat::AutoScalingGroup", "properties": properties},
-        up={"type": "OS::Heat::ScalingPolicy", "properties": grown},
-    )
-
-
+SIZES = {"min_size": 1, "max_size": 20}
 TOTAL = "The policies deny this stack: total: all strings together have "
 
 
 def test_a_group_that_keeps_its_size_is_judged_with_all_its_members(engine: Heat) -> None:
-    name, _ = engine.create(scaled(8, desired_capacity=8))
+    name, _ = engine.create(scaled(8, **SIZES, desired_capacity=8))
     assert engine.outcome(name)[0] == "CREATE_COMPLETE"
-    assert engine.on(name, "PUT", template=scaled(30)).status_code == 202
+    assert engine.on(name, "PUT", template=scaled(30, **SIZES)).status_code == 202
     status, reason = engine.outcome(name)
     assert (status, TOTAL in reason) == ("UPDATE_FAILED", True), reason
     assert sum(engine.lengths(name)) <= 100
@@ -114,7 +101,7 @@ def test_names_that_a_group_skips_stay_skipped(engine: Heat) -> None:
 
 
 def test_a_signal_does_not_scale_past_a_limit(engine: Heat) -> None:
-    name, _ = engine.create(scaled(30, desired_capacity=3))
+    name, _ = engine.create(scaled(30, **SIZES, desired_capacity=3))
     assert engine.outcome(name)[0] == "CREATE_COMPLETE"
     assert engine.on(name, "POST", "/resources/up/signal").status_code == 200
     engine.ended(name)

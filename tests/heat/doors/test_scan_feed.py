@@ -28,7 +28,7 @@ from datalog_gate.scan.heat_feed import HeatFeed
 from datalog_gate.scan.scan_run import Judges, RunReport, run
 from datalog_gate.scan.scan_store import ScanStore
 from tests.heat.doors.rig import HERE, Heat, heats, wait
-from tests.heat.doors.templates import LONG, string, template
+from tests.heat.doors.templates import LONG, scaled, string, template
 
 PART = {
     "heat_template_version": "2018-08-31",
@@ -91,16 +91,7 @@ def create(heat: Heat, at: int) -> str:
         return heat.created(template(s=string(8 + at % 16)))
     if kind == 2:
         return heat.created(**parts(8 + at % 16))
-    group = {
-        "type": "OS::Heat::AutoScalingGroup",
-        "properties": {"min_size": 1, "max_size": 9, "resource": string(8 + at % 16)},
-    }
-    policy = {
-        "auto_scaling_group_id": {"get_resource": "farm"},
-        "adjustment_type": "change_in_capacity",
-        "scaling_adjustment": 1,
-    }
-    return heat.created(template(farm=group, up={"type": "OS::Heat::ScalingPolicy", "properties": policy}))
+    return heat.created(scaled(8 + at % 16, min_size=1, max_size=9))
 
 
 def parts(length: int) -> dict[str, Any]:
