@@ -66,12 +66,6 @@ def changed(heat: Heat, old: str, new: str) -> Iterator[None]:
     path.write_text(text)
 
 
-def test_a_denied_creation_fails_with_its_reason_and_builds_nothing(engine: Heat) -> None:
-    name, answer = engine.create(LONG)
-    failed = ("CREATE_FAILED", why())
-    assert (answer.status_code, engine.outcome(name), engine.resources(name)) == (201, failed, {})
-
-
 def test_a_stack_that_was_denied_is_made_good_by_an_update_and_never_by_the_same_again(engine: Heat) -> None:
     name, _ = engine.create(LONG)
     engine.ended(name)

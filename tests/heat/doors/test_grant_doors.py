@@ -1,6 +1,6 @@
 """Grants at the API filter before Heat's convergence engine, and without the gate.
 
-A grant that cannot be had is refused and leaves nothing in Heat; the claims of an abandoned stack are noted.
+A grant that cannot be had is refused and leaves nothing in Heat.
 """
 
 from __future__ import annotations
@@ -13,13 +13,9 @@ from typing import Any
 import pytest
 import requests
 
-from datalog_gate.services.contract import Request
-from datalog_gate.services.journal import Journal
 from tests.heat.doors.grant_heat import GrantHeat, grant, place, run_grant_heat, value
-from tests.heat.doors.rig import PROJECT, Heat, running
+from tests.heat.doors.rig import Heat, running
 from tests.heat.doors.templates import CLEAN, refusal, string, template
-
-INNER = "heat_template_version: 2018-08-31\nresources: {s: {type: OS::Heat::RandomString}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -72,29 +68,6 @@ def test_an_update_whose_grant_is_refused_changes_nothing(granting: Heat, operat
     name = granting.created(CLEAN)
     with granting.unchanged():
         assert refusal(CHANGED[operation](granting, name, WRONG[message])) == (403, message.format(name))
-
-
-def test_an_abandoned_stack_and_all_within_it_are_noted(granting: GrantHeat) -> None:
-    names = [
-        granting.create(template(s=string(), tr={"type": "inner.yaml"}), files={"inner.yaml": INNER})[0]
-        for _ in range(2)
-    ]
-    journal = granting.journal
-    for name in names:
-        granting.ended(name)
-        nested = granting.on(name, "GET", "/resources/tr").json()["resource"]["physical_resource_id"]
-        for path, stack in ((f"{name}/g", granting.stack(name)["id"]), (f"{name}/tr/g", nested)):
-            _claim(journal, path, stack)
-    assert granting.on(names[0], "DELETE", "/abandon").status_code == 200
-    abandoned = {claim.path: claim.abandoned for claim in journal.claims()}
-    assert abandoned == {f"{name}/{path}": name == names[0] for name in names for path in ("g", "tr/g")}
-
-
-def _claim(journal: Journal, path: str, stack: str) -> None:
-    request = Request(
-        service="edge", project=PROJECT, stack=stack, stack_name="", grant=path, uuid=path, options={}, scope=()
-    )
-    journal.move(journal.begin(request, "", None, 0.0, 1.0), "reserved", 0.0)
 
 
 def test_a_template_is_validated_before_its_parameters_are_chosen(granting: Heat) -> None:
