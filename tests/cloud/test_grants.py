@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-
-from datalog_gate.doors.cli.heat_conf import read_settings
-from datalog_gate.services.approval import Approvals
 from tests.cloud.rig import Cloud, without_ids
 from tests.cloud.templates import NET, of, server, template
 
 COMPLETE = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
-LARGE = template(
-    approved=of("DatalogGate::Policy", service="approval", scope=["web"]),
-    web=server(flavor="m1.large"),
-    **NET,
-)
 
 
 def licensed(seats: int) -> dict[str, object]:
@@ -41,17 +31,3 @@ def test_seats_of_a_licence_are_held_refused_and_given_back(engine: Cloud) -> No
     assert (answer.status_code, without_ids(answer.json()["error"]["message"])) == (403, f"{message} [decision ID]")
     ann.delete(name)
     assert seats(engine) == 0
-
-
-def test_a_large_server_is_built_once_a_person_has_approved_it(engine: Cloud) -> None:
-    ann = engine.users["ann"]
-    name, _ = ann.create(LARGE)
-    status, reason = ann.outcome(name)
-    number = reason.split()[-5]
-    refusal = f"the service approval refuses this: awaiting approval {number} of the cloud team"
-    assert (status, reason) == ("CREATE_FAILED", f"Resource CREATE failed: GrantError: resources.approved: {refusal}")
-    settings, _ = read_settings(Path(f"{engine.folder}/etc/heat/heat.conf"))
-    Approvals(settings.store).say(number, "approved", "ann", "for a test", time.time())
-    assert ann.ask("PUT", f"stacks/{name}/{ann.stack(name)['id']}", template=LARGE).status_code == 202
-    assert ann.outcome(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
-    ann.delete(name)

@@ -123,18 +123,6 @@ def test_stacks_made_at_once_are_where_they_were_granted(cloud: Cloud, ann: User
     assert holdings(cloud) == {}
 
 
-def test_a_rack_and_three_of_four_hosts_hold_in_both_engines(engine: Cloud, ann: User) -> None:
-    names = [create(ann, body) for body in (KINDS[0][0], KINDS[4][0])]
-    for name in names:
-        assert ann.outcome(name)[0] == "CREATE_COMPLETE"
-        places = {path: place["host"] for path, place in decision(ann, name).items()}
-        assert locations(engine, ann, name) == places
-    assert len(set(places.values())) == 3
-    for name in names:
-        ann.delete(name)
-    assert holdings(engine) == {}
-
-
 def test_hints_that_are_forged_or_reserved_for_another_project_lead_nowhere(cloud: Cloud, ann: User) -> None:
     name = create(ann, granted({"same": "rack"}, a=server("a"), v=volume("v")))
     assert ann.outcome(name)[0] == "CREATE_COMPLETE"
