@@ -185,16 +185,6 @@ def test_many_that_would_wait_keep_no_other_stack_from_its_end(make_desk: Callab
     assert desk.claim_count() == SOME
 
 
-def test_more_than_may_wait_stop_at_once(make_desk: Callable[..., Desk]) -> None:
-    desk = make_desk(1, 600)
-    first, _ = desk.heat.create(template(g=waiting(), s=string()))
-    wait(lambda: desk.awaiting() == ["A-1"])
-    _, status, why = desk.heat.built(template(g=waiting(), s=string(9)))
-    assert (status, why.rpartition(": ")[2]) == ("CREATE_FAILED", "awaiting approval A-2")
-    desk.approve(["A-1"])
-    assert desk.heat.ended(first)[0] == "CREATE_COMPLETE"
-
-
 def test_one_that_has_waited_long_enough_stops(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(8, 2)
     _, status, why = desk.heat.built(template(g=waiting(), s=string()))
