@@ -1,4 +1,4 @@
-"""Try requests, command lines and texts of rules, each kind for that long.
+"""Try requests, command lines and texts of rules for a while.
 
 None may crash or hang what reads it. Prints the number of each that does, and exits with 1 if any did.
 

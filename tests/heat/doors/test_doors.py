@@ -1,4 +1,4 @@
-"""What each door and engine makes of a denied operation, as docs/doors.md says.
+"""What each door makes of a denied operation, as docs/doors.md says.
 
 The page comes from a Heat for each row of `DOORS`. An operation does what comes before it, then itself, as a stack's
 owner would over HTTP.

@@ -1,4 +1,4 @@
-"""Grants at the API filter before Heat's convergence engine, and without the gate.
+"""Grants at the API filter of a Heat, and without the gate.
 
 A grant that cannot be had is refused and leaves nothing in Heat.
 """
