@@ -122,7 +122,7 @@ def test_the_page_of_the_doors_is_what_they_do(request: pytest.FixtureRequest) -
     heats = [request.getfixturevalue(fixture) for fixture, _ in DOORS]
     header = ["operation", *(doors for _, doors in DOORS)]
     with ThreadPoolExecutor() as threads:  # each Heat is a process of its own
-        columns = list(threads.map(_column, heats))
+        columns = list(threads.map(lambda heat: [_outcome(heat, title) for title in OPERATIONS], heats))
     rows = [list(row) for row in zip(OPERATIONS, *columns, strict=True)]
     text = PAGE + "".join(f"| {' | '.join(row)} |\n" for row in (header, ["-"] * len(header), *rows))
     if version_info.version_string() == "27.0.1":
@@ -131,13 +131,9 @@ def test_the_page_of_the_doors_is_what_they_do(request: pytest.FixtureRequest) -
         assert text == (DOCS / "doors.md").read_text("utf-8")
 
 
-def _column(heat: Heat) -> list[str]:
-    return [_outcome(heat, title, operation) for title, operation in OPERATIONS.items()]
-
-
-def _outcome(heat: Heat, title: str, operation: Operation) -> str:
+def _outcome(heat: Heat, title: str) -> str:
     """A cell."""
-    name = heat.name()
+    name, operation = heat.name(), OPERATIONS[title]
     if operation.template is not None:
         assert heat.create(operation.template, name)[1].status_code == 201
         heat.ended(name)

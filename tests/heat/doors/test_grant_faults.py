@@ -5,11 +5,6 @@ The time is bounded, the stack says why, nothing leaks.
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Thread
-
 import pytest
 
 from datalog_gate.doors.cli.heat_client import Heat as Client
@@ -102,15 +97,13 @@ def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: 
 
 
 def test_without_a_grant_no_service_is_called(here: GrantHeat) -> None:
-    with listening() as (port, connections):
-        (here.folder / "door").write_text(str(port))
-        name = here.created(template(s=string()))
-        assert here.updated(name, template(s=string(9)))[0] == "UPDATE_COMPLETE"
-        here.delete(name)
-        assert connections == []
-        here.created(BODY)
-        assert len(connections) == 1
-        (here.folder / "door").unlink()
+    before = here.calls()
+    name = here.created(template(s=string()))
+    assert here.updated(name, template(s=string(9)))[0] == "UPDATE_COMPLETE"
+    here.delete(name)
+    assert here.calls() == before
+    here.created(BODY)
+    assert here.calls() == [*before, "reserve"]
 
 
 def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -145,20 +138,3 @@ def find_states(here: GrantHeat) -> FindStack:
     with pytest.MonkeyPatch.context() as patch:
         here.login(patch)
         return HeatStacks(Client(), here.journal, "aio")
-
-
-@contextmanager
-def listening() -> Iterator[tuple[int, list[str]]]:
-    """A socket, and who came."""
-    connections: list[str] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def listen() -> None:
-            try:
-                while True:
-                    connections.append(str(server.accept()[1]))
-            except OSError:
-                pass
-
-        Thread(target=listen, daemon=True).start()
-        yield server.getsockname()[1], connections

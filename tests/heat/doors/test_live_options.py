@@ -1,4 +1,4 @@
-"""Options that change while Heat runs, and the numbers of its API and engine."""
+"""Options that change while Heat runs, and its numbers."""
 
 from __future__ import annotations
 

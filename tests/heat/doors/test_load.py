@@ -1,4 +1,4 @@
-"""Many clients at once, while rules are reloaded, in front of both filters and the engine's door.
+"""Many clients at once at all doors, while rules are reloaded.
 
 Each verdict is known before the request is sent. `DATALOG_GATE_CLIENTS` is the number of clients, and
 `DATALOG_GATE_REQUESTS` how many requests each of them sends.

@@ -1,4 +1,4 @@
-"""A scan judges every stack of a running Heat as it is, and reads again only what changed.
+"""A scan judges each stack of a Heat, and rereads what changed.
 
 ``DATALOG_GATE_SCAN_STACKS=200`` makes so many stacks, in place of 20.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.decision.policy_set import PolicySet, load
+from datalog_gate.decision.policy_set import load
 from datalog_gate.engine.sql.database import open_database
 from datalog_gate.files.rules import read_rules
 from datalog_gate.files.stack_definition import StackDefinition
@@ -72,7 +72,7 @@ def test_every_stack_is_judged_as_it_is_and_only_what_changed_is_read_again(
         changed = names[: max(3, NUMBER // 20)]
         grow(heat, changed[1], 3)
         for name in (changed[0], *changed[2:]):
-            body = {"template": template(s=string(40))} if not is_nested(name, names) else parts(40)
+            body = {"template": template(s=string(40))} if names.index(name) % 3 < 2 else parts(40)
             assert heat.updated(name, **body)[0] == "UPDATE_COMPLETE"
         again = scan(heat, store)
     assert again.judged_lengths() == {name: heat.lengths(name) for name in changed}
@@ -100,18 +100,10 @@ def parts(length: int) -> dict[str, Any]:
     return {"template": template(one=part, two=part), "files": {"part.yaml": json.dumps(PART)}}
 
 
-def is_nested(name: str, names: list[str]) -> bool:
-    return names.index(name) % 3 == 2
-
-
 def grow(heat: Heat, name: str, size: int) -> None:
     """Have a signal add a member to a group, which then has so many."""
     assert heat.on(name, "POST", "/resources/up/signal").status_code == 200
-    wait(lambda: len(heat.lengths(name)) == size and all_complete(heat), heat.log)
-
-
-def all_complete(heat: Heat) -> bool:
-    return not any(stack["stack_status"].endswith("IN_PROGRESS") for stack in heat.list_stacks())
+    wait(lambda: len(heat.lengths(name)) == size and "IN_PROGRESS" not in str(heat.list_stacks()), heat.log)
 
 
 @dataclass
@@ -156,7 +148,7 @@ def scan(heat: Heat, store: ScanStore) -> Scan:
     api = CountingApi()
     known = {root: entry.listing for root, entry in store.known("cloud").items()}
     result = Scan(HeatFeed(api, known, clock=lambda: time.time() + 3600))
-    request = ScanRequest(rules(), datetime.now(UTC))
+    request = ScanRequest(load(read_rules([HERE / "rules"])), datetime.now(UTC))
     result.report = run(result, "cloud", store, Judges(request, 1), request)
     result.paths = api.paths
     stacks = {stack["id"]: stack["stack_name"] for stack in heat.ask("GET", "stacks").json()["stacks"]}
@@ -169,7 +161,3 @@ def scan(heat: Heat, store: ScanStore) -> Scan:
     )
     result.denied = {stacks[finding.root] for finding in store.findings() if finding.denies}
     return result
-
-
-def rules() -> PolicySet:
-    return load(read_rules([HERE / "rules"]))
