@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,6 +52,21 @@ UP: dict[str, Any] = {
 def scaled(length: int, **size: int) -> dict[str, Any]:
     """A group of strings of that length, which the signal `up` makes larger."""
     return template(group={**GROUP, "properties": {**size, "resource": string(length)}}, up=UP)
+
+
+def adopted(kind: str, **data: Any) -> dict[str, Any]:
+    """A resource in the data of a stack that is adopted."""
+    common = {"name": "r", "type": kind, "action": "CREATE", "status": "COMPLETE", "resource_id": "r"}
+    return {**common, "resource_data": {}, "metadata": {}, **data}
+
+
+def adoption(
+    name: str, body: Any, resources: Mapping[str, Any], files: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The request to adopt a stack."""
+    data = {"name": name, "action": "CREATE", "status": "COMPLETE", "template": body, "resources": resources}
+    text = json.dumps({**data, "environment": {}, "files": files or {}})
+    return {"stack_name": name, "timeout_mins": 5, "adopt_stack_data": text, "files": files or {}}
 
 
 def why(finding: str = "length: s has 64 characters", hint: str = " (32 are enough)", resource: str = "s") -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.heat.doors.rig import ENGINE_DOOR, HERE, Heat, heats, wait
-from tests.heat.doors.templates import OF_PARAMETER, scaled, string, template
+from tests.heat.doors.templates import OF_PARAMETER, adopted, adoption, scaled, string, template
 from tests.heat.doors.test_template_bypasses import TRIES
 
 KIND = "OS::Heat::RandomString"
@@ -47,9 +47,9 @@ def test_a_denied_creation_builds_nothing_that_is_denied(engine: Heat, name: str
 
 
 def test_the_filter_refuses_what_adopted_data_says_of_nested_stacks(filtered: Heat) -> None:
-    answer = filtered.ask("POST", "stacks", **adoption(filtered.name(), length=64))
+    answer = filtered.ask("POST", "stacks", **forged(filtered.name(), length=64))
     assert (answer.status_code, LENGTH in answer.text) == (403, True), answer.text
-    assert filtered.ask("POST", "stacks", **adoption(name := filtered.name(), length=9)).status_code == 201
+    assert filtered.ask("POST", "stacks", **forged(name := filtered.name(), length=9)).status_code == 201
     assert (filtered.ended(name)[0], filtered.lengths(name)) == ("ADOPT_COMPLETE", [])
 
 
@@ -145,35 +145,21 @@ def test_a_nested_stack_that_is_updated_itself_is_judged_within_its_tree(engine:
     assert engine.lengths(name) == [8, 30, 30]
 
 
-def adoption(name: str, **parameters: Any) -> dict[str, Any]:
+def forged(name: str, **parameters: Any) -> dict[str, Any]:
     """The request to adopt a stack that nests another, whose data has these parameters."""
-
-    def adopted(kind: str, **data: Any) -> dict[str, Any]:
-        common = {"name": "r", "type": kind, "action": "CREATE", "status": "COMPLETE", "resource_id": "r"}
-        return {**common, "resource_data": {}, "metadata": {}, **data}
-
-    files = {"n.yaml": json.dumps(OF_PARAMETER)}
-    forged = {"template": template(s=string(64)), "environment": {"parameters": parameters}}
-    data = {
-        "name": "x",
-        "action": "CREATE",
-        "status": "COMPLETE",
-        "environment": {},
-        "files": files,
-        "template": template(n={"type": "n.yaml"}),
-        "resources": {"n": adopted("n.yaml", resources={"s": adopted(KIND)}, **forged)},
-    }
-    return {"stack_name": name, "timeout_mins": 5, "adopt_stack_data": json.dumps(data), "files": files}
+    data = {"template": template(s=string(64)), "environment": {"parameters": parameters}}
+    nested = adopted("n.yaml", resources={"s": adopted(KIND)}, **data)
+    return adoption(name, template(n={"type": "n.yaml"}), {"n": nested}, {"n.yaml": json.dumps(OF_PARAMETER)})
 
 
 def test_what_adopted_data_says_of_nested_stacks_is_judged(engine: Heat) -> None:
     name = engine.name()
-    answer = engine.ask("POST", "stacks", **adoption(name, length=64))
+    answer = engine.ask("POST", "stacks", **forged(name, length=64))
     assert answer.status_code == 201, answer.text
     status, reason = engine.outcome(name)
     assert (status, engine.lengths(name)) == ("ADOPT_FAILED", []), reason
     assert LENGTH in reason
-    assert engine.ask("POST", "stacks", **adoption(good := engine.name(), length=9)).status_code == 201
+    assert engine.ask("POST", "stacks", **forged(good := engine.name(), length=9)).status_code == 201
     assert engine.outcome(good) == ("ADOPT_COMPLETE", "Stack ADOPT completed successfully")
 
 

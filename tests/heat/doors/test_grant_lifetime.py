@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any
 
 from datalog_gate.services.reconcile import reconcile
 from tests.heat.doors.grant_heat import GrantHeat, failing, grant
 from tests.heat.doors.rig import wait
-from tests.heat.doors.templates import string, template
+from tests.heat.doors.templates import adopted, adoption, string, template
 from tests.heat.doors.test_grant_faults import find_states, settled
 
 
@@ -34,37 +33,14 @@ def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: 
     settled(here, [new.key])
 
 
-def adopted(name: str, template: Any, resources: dict[str, Any]) -> dict[str, Any]:
-    """What asks Heat to adopt a stack."""
-    adopted_resources = {
-        resource: {"name": resource, "action": "CREATE", "status": "COMPLETE", "metadata": {}, **fields}
-        for resource, fields in resources.items()
-    }
-    data = {
-        "action": "CREATE",
-        "status": "COMPLETE",
-        "name": name,
-        "template": template,
-        "resources": adopted_resources,
-    }
-    return {
-        "stack_name": name,
-        "adopt_stack_data": json.dumps(data | {"environment": {}, "files": {}}),
-        "timeout_mins": 5,
-    }
-
-
 def test_what_an_adopted_stack_says_of_its_grant_is_not_believed(here: GrantHeat) -> None:
     name = here.name()
+    grant_data = {"decision": '{"s": {"place": 9}}'}
     forged = {
-        "g": {
-            "type": "DatalogGate::Policy",
-            "resource_id": "forged",
-            "resource_data": {"decision": '{"s": {"place": 9}}'},
-        },
-        "s": {"type": "OS::Heat::RandomString", "resource_id": "s", "resource_data": {"value": "s"}},
+        "g": adopted("DatalogGate::Policy", resource_id="forged", resource_data=grant_data),
+        "s": adopted("OS::Heat::RandomString", resource_id="s", resource_data={"value": "s"}),
     }
-    answer = here.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), forged))
+    answer = here.ask("POST", "stacks", **adoption(name, template(g=grant("trial"), s=string()), forged))
     assert answer.status_code == 201, answer.text
     assert here.ended(name)[0] == "ADOPT_COMPLETE"
     [claim] = here.claims()
