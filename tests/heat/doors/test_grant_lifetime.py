@@ -66,8 +66,8 @@ def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: GrantH
 def test_an_adopted_stack_is_refused_as_any_other(here: GrantHeat) -> None:
     here.behave("refuse")
     name = here.name()
-    resources = {resource: {"resource_id": resource, "resource_data": {}} for resource in "gs"}
-    here.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), resources))
+    resources = {"g": adopted("DatalogGate::Policy"), "s": adopted("OS::Heat::RandomString")}
+    here.ask("POST", "stacks", **adoption(name, template(g=grant("trial"), s=string()), resources))
     assert here.ended(name)[0] == "ADOPT_FAILED"
     assert here.states() == []
 
