@@ -339,7 +339,7 @@ class Scope:
         if key in ("metadata", "update_policy"):
             return "Heat finds this only when it creates the resource"
         declared = str(definition.get(self.dialect.key("type")))
-        resolved = self.inside.registry.resolve(declared, str(name), self.tree.knows_type, self.tree.spend)
+        resolved = self.inside.registry.resolve(declared, str(name), self.tree.type_of, self.tree.spend)
         kind = self.tree.type_of(resolved.type)
         is_unread = definition.get("external_id") or (kind and kind.is_placeholder)
         return "Heat does not read it" if key == "properties" and is_unread else ""
