@@ -18,11 +18,10 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from types import FrameType
 
 from tests import fuzz_texts
 from tests.fuzz_commands import Workshop
-from tests.fuzz_stacks import Trial
+from tests.fuzz_stacks import Trial, hang
 
 LIMIT = 30
 """How many seconds of CPU one may take: more than all budgets together."""
@@ -57,10 +56,6 @@ def try_all(kind: str, attempt_number: Callable[[int], str], seconds: float, see
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     print(f"{number - seed} {kind}, {wrong} wrong: {dict(outcomes.most_common())}", flush=True)
     return wrong
-
-
-def hang(_: int, __: FrameType | None) -> None:
-    raise TimeoutError(f"more than {LIMIT} seconds of CPU")
 
 
 if __name__ == "__main__":

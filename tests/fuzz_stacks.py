@@ -8,19 +8,23 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from types import FrameType
 from typing import Any
 
 import yaml
 
+from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.doors.wsgi.filter import Filter
 from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.template.document import read_document
 from tests.fake_heat import ID, STACK, Client, FakeHeat, point_at
 
@@ -69,6 +73,14 @@ SCRAPS = [
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 LIST_JOIN, REPLACE = '{"list_join": [",", [@]]}', '{"str_replace": {"template": @, "params": {}}}'
 ACTIONS = ["create", "create", "create", "update", "adopt", "restore", "delete", "suspend"]
+LARGEST, READING = 1_000_000, 3
+"""The size of a heavy body, and how many seconds of CPU its reading may take."""
+PATTERNS = ["r{}", "r{}*", "*{}", "r[0-9]{}", "*r*{}*", "{}?*", "*"]
+TARGETS = ["T{}", "T{}*", "T{}x*", "x{}*", "n.yaml", "OS::Heat::Value", "OS::Nova::Server", None, "", "TT{}*"]
+QUERIES = [
+    "$.data + {}", "$.data.select($ + {}).sum()", "+".join(["{}"] * 400), "$.data.where($ != {}).len()", "$.data.x.y",
+    "range({}).select(str($)).join(',')", "$.data.orderBy($)", "[$.data, {}].flatten()", "{}.repeat().len()", "-" * 300,
+]  # fmt: skip
 
 
 def read_seeds() -> list[dict[str, Any]]:
@@ -214,6 +226,123 @@ def request(random: Random, seeds: list[dict[str, Any]]) -> dict[str, Any]:
     return fields
 
 
+def heavy(random: Random) -> dict[str, Any]:
+    """A body below `LARGEST` of registries, patterns, environments, merges, yaql and nesting."""
+    scale = 1.0
+    while True:
+        fields = _heavy(random, scale)
+        if len(json.dumps(fields)) < LARGEST:
+            return fields
+        scale /= 2
+
+
+def _heavy(random: Random, scale: float) -> dict[str, Any]:
+    def some(most: int) -> int:
+        return int((most * scale) ** random.random())
+
+    def name(of: str) -> str:
+        return of.replace("{}", str(random.randrange(1 + some(20_000))))
+
+    def chosen(parts: list[Any], most: int) -> list[Any]:
+        """A few of the parts, some of them often."""
+        return [part for part in random.sample(parts, random.randrange(1, 4)) for _ in range(some(most))]
+
+    def registry(depth: int = 0) -> dict[str, Any]:
+        most = 20_000 if depth == 0 else 5
+        entries: dict[str, Any] = {f"T{at}": f"T{at + 1}" for at in range(some(most))} if random.randrange(2) else {}
+        entries |= {name(key): name("T{}") for key in chosen(TARGETS[:4], most)}
+        entries |= {name(key): random.choice(TARGETS) for key in chosen(TARGETS[:4], most // 5)}
+        if depth < 3:
+            patterns = {name(pattern): registry(depth + 1) for pattern in chosen(PATTERNS, 30 if depth == 0 else 3)}
+            patterns |= {name(pattern): {"hooks": "pre-create"} for pattern in chosen(PATTERNS, most)}
+            entries |= patterns if depth else {"resources": patterns}
+        return entries
+
+    def text(at: int) -> str:
+        """A value of the parameter with that number."""
+        if at % 3 == 1:
+            return random.choice(['{"a": [1, 2]}', f"[{'1, ' * some(100_000)}1]", "{}"])
+        return random.choice(["x", "x,y", "x" * some(500_000), "," * some(50_000)])
+
+    def parameters() -> dict[str, Any]:
+        kinds = ["string", "json", "comma_delimited_list"]
+        limits: list[Any] = [
+            {"allowed_pattern": "(a|b?)*" * some(1000)},
+            {"allowed_values": ["x"] * some(50_000)},
+            {"length": {"max": 9}},
+        ]  # fmt: skip
+        return {
+            f"p{at}": {
+                "type": kinds[at % 3],
+                "default": text(at),
+                "constraints": random.choices(limits, k=some(2)) if random.randrange(3) == 0 else [],
+            }
+            for at in range(3 + some(1000))
+        }
+
+    def content(depth: int = 0) -> Any:
+        def amount(most: int) -> int:
+            return some(most) if depth == 0 else random.randrange(3)
+
+        inner = [content(depth + 1) for _ in range(random.randrange(1, 3))] if depth < 2 else [1, "x"]
+        replaced = {
+            "template": random.choice(["x1 x2", {"get_param": "p0"}]),
+            "params": {f"x{at}": "y" for at in range(amount(100))},
+        }
+        repeated = {"<x>": ["a"] * amount(1000), "y": ["b"] * amount(1000)}
+        return random.choice([
+            {"yaql": {"expression": name(random.choice(QUERIES)), "data": inner[0]}},
+            {"get_param": f"p{random.randrange(3)}"},
+            {"get_param": ["p1", "a", 0]},
+            {"get_file": random.choice(["n.yaml", "e.yaml"])},
+            {"get_attr": [name("r{}"), random.choice(["refs", "attributes", "value", "outputs"]), *inner[:1]]},
+            {"str_replace": replaced},
+            {"list_join": [",", ["x", {"get_param": "p2"}] * amount(30)]},
+            {"repeat": {"for_each": repeated, "template": {"<x>y": inner}}},
+            {"digest": ["sha512", {"get_param": "p0"}]},
+            {"if": [{"and": ["c0"] * (2 + amount(1000))}, inner[0], 1]},
+            {"map_merge": [{f"k{at}": 1 for at in range(amount(100))}] * amount(100)},
+            inner,
+        ])  # fmt: skip
+
+    def template() -> dict[str, Any]:
+        def resource() -> dict[str, Any]:
+            kind = random.choice(["n.yaml", name("T{}"), "T0", "OS::Heat::Value", "OS::Nova::Server"])
+            definition = {"type": kind, "properties": {"value": random.choice(contents), "p0": random.choice(contents)}}
+            group = {"count": some(10_000), "resource_def": definition, "index_var": random.choice(["x", "%index%"])}
+            scaling = {"max_size": group["count"], "desired_capacity": group["count"], "resource": definition}
+            nested = {"template": random.choice([{"get_file": "n.yaml"}, *contents]), "parameters": {}}
+            return random.choice([
+                definition,
+                definition,
+                {"type": "OS::Heat::ResourceGroup", "properties": group},
+                {"type": "OS::Heat::AutoScalingGroup", "properties": scaling},
+                {"type": "OS::Heat::Stack", "properties": nested},
+            ])  # fmt: skip
+
+        contents = [content() for _ in range(random.randrange(1, 5))]
+        return {
+            "heat_template_version": "2018-08-31",
+            "parameters": parameters(),
+            "conditions": {f"c{at}": {"not": f"c{at + 1}"} for at in range(some(1000))} | {"c0": True},
+            "resources": {f"r{at}": random.choice([resource() for _ in range(9)]) for at in range(some(2000))},
+            "outputs": {f"o{at}": {"value": random.choice(contents)} for at in range(some(1000))},
+        }
+
+    def environment() -> dict[str, Any]:
+        values = {f"p{at}": text(at) for at in range(some(100))} | {f"q{at}": "x" for at in range(some(20_000))}
+        strategies = {"default": random.choice(["merge", "deep_merge", "overwrite"])} if random.randrange(2) else {}
+        return {"parameter_defaults": values, "resource_registry": registry(), "parameter_merge_strategies": strategies}
+
+    def written_out(data: Any) -> str:
+        dump = random.choice([json.dumps, yaml.safe_dump if len(json.dumps(data)) < 50_000 else json.dumps])
+        return str(dump(data))
+
+    files = {"n.yaml": written_out(template()), "e.yaml": written_out(environment())}
+    names = ["e.yaml"] * some(50_000) if random.randrange(2) else []
+    return {"template": template(), "environment": environment(), "files": files, "environment_files": names}
+
+
 class Witness(logging.Handler):
     """Keeps what is logged as ERROR."""
 
@@ -240,11 +369,14 @@ class Trial:
         self.door: Filter = wrap(self.heat, point=self.point, settings=self.point.settings)
         self.seeds = read_seeds()
         self.witness = Witness()
+        signal.signal(signal.SIGVTALRM, hang)
         logging.getLogger("datalog_gate").addHandler(self.witness)
 
     def attempt(self, seed: int) -> str:
         """Make a request and judge it; return the verdict. Anything that is wrong is an AssertionError."""
         random = Random(seed)
+        if random.randrange(4) == 0:
+            return self.read(heavy(random))
         fields = request(random, self.seeds)
         self.witness.lines.clear()
         verdict = self.ask(random, fields) if random.randrange(3) == 0 else self.judge(random, fields)
@@ -269,6 +401,22 @@ class Trial:
         self.check(answer)
         blamed = answer.decision and any(error.blames_stack for error in answer.decision.errors)
         return f"{answer.verdict}, a value blamed" if blamed else answer.verdict
+
+    @staticmethod
+    def read(fields: dict[str, Any]) -> str:
+        """Read a stack within `READING` seconds of CPU."""
+        environment = None if fields["environment_files"] else fields["environment"]
+        names = tuple(fields["environment_files"])
+        definition = StackDefinition(fields["template"], environment, None, fields["files"], names)
+        signal.setitimer(signal.ITIMER_VIRTUAL, READING)
+        try:
+            definition.stack("web", SHIPPED)
+        except InputError as error:
+            heavy = any(diagnostic.message.startswith("too much work") for diagnostic in error.diagnostics)
+            return "too much work to read" if heavy else "not read"
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        return "read"
 
     @staticmethod
     def definition(fields: dict[str, Any]) -> StackDefinition:
@@ -310,3 +458,7 @@ class Trial:
             assert status[:3] in ("400", "403"), (status, fault)
             assert fault["error"]["message"].isprintable(), fault
         return status[:3]
+
+
+def hang(_: int, __: FrameType | None) -> None:
+    raise TimeoutError("too many seconds of CPU")
