@@ -14,11 +14,14 @@ from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fol
 from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.base.values import NO_VALUE, Row, Value, in_order
+from datalog_gate.base.values import NO_VALUE, Row, Unknown, Value, in_order
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, cost, fits, holds
 from datalog_gate.engine.least_model import IndexedTable
 from datalog_gate.schema.declaration import RelationRef
+
+FEW = 16
+"""The number of rows that are read faster than an index is built."""
 
 
 class Cause(NamedTuple):
@@ -73,6 +76,19 @@ class Assignments:
                 body = scope_inner(of.literal, of.needs)
             self._bodies[id(of)] = of, body
         return self._bodies[id(of)][1]
+
+    def rows(self, relation: RelationRef, columns: tuple[int, ...], key: Row) -> Collection[Row]:
+        """The rows with `key` in `columns`. No index is built if the first column, usually an id, leaves few rows, or
+        for whole rows. A whole row with an unknown needs one, since the unknown equals one with another place."""
+        table = self.tables[relation]
+        if len(columns) == len(next(iter(table.rows), ())) and not any(isinstance(value, Unknown) for value in key):
+            return (key,) if key in table.rows else ()
+        few = table.lookup(columns[:1], key[:1])
+        if len(columns) < 2:
+            return few
+        if len(few) > FEW:
+            return table.lookup(columns, key)
+        return [row for row in few if all(row[at] == value for at, value in zip(columns, key, strict=True))]
 
     def of_body(self, body: Sequence[ScopedLiteral], known: Binding) -> Iterator[Assignment]:
         matches = [scoped.literal for scoped in body if isinstance(scoped.literal, Match)]
@@ -130,7 +146,7 @@ class Assignments:
         if len(best) == 1 or not self.ordered:
             return best[0]
         places = [self._place(match, binding) for match in best]
-        sizes = [len(self.tables[place[0]].lookup(*place[1:])) if place else 0 for place in places]
+        sizes = [len(self.rows(*place)) if place else 0 for place in places]
         return best[sizes.index(min(sizes))]
 
     def _fitting(self, match: Match, binding: Binding, before: Cause | None) -> Iterator[Assignment]:
@@ -153,13 +169,12 @@ class Assignments:
         place = self._place(match, binding)
         if place is None:
             return ()
-        table = self.news if match.new else self.tables[match.relation]
-        assert table is not None
-        rows = table.lookup(*place[1:])
         if not self.ordered:
-            return rows
+            table = self.news if match.new else self.tables[match.relation]
+            assert table is not None
+            return table.lookup(*place[1:])
         if place not in self._sorted:
-            self._sorted[place] = in_order(rows)
+            self._sorted[place] = in_order(self.rows(*place))
         return self._sorted[place]
 
     def _place(self, match: Match, binding: Binding) -> Place | None:
