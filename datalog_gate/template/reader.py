@@ -250,7 +250,10 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
 
     def report(code: str, message: str, name: str, suggestion: str | None, place: Span | None) -> None:
         defined = document.key_place((dialect.key("parameters"), name)) if name in section else None
-        tree.report(code, message, place or defined, suggestion)
+        if place and inside.depth > 1 and name in section:  # as Heat validates what is in a nested stack
+            tree.warn(f"{message} (Heat finds this only when it creates the resource)", place, suggestion, code)
+        else:
+            tree.report(code, message, place or defined, suggestion)
 
     parameters = read_parameters(
         section,

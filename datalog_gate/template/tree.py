@@ -100,10 +100,10 @@ class Tree:
         """Collect one diagnostic; all are raised together. Errors: InputError when there are `MAX_PROBLEMS`."""
         self.add(Diagnostic(code, self.covered(message)[:400], span, suggestion))
 
-    def warn(self, message: str, span: Span | None, suggestion: str | None = None) -> None:
-        """Collect one warning of a reference to nothing, unless it would tell of a hidden template."""
+    def warn(self, message: str, span: Span | None, suggestion: str | None = None, code: str = "bad-reference") -> None:
+        """Collect one warning of what Heat does not refuse, unless it would tell of a hidden template."""
         if not self.shade:
-            self.warnings[Diagnostic("bad-reference", self.covered(message)[:400], span, suggestion, "warning")] = None
+            self.warnings[Diagnostic(code, self.covered(message)[:400], span, suggestion, "warning")] = None
 
     def add(self, problem: Diagnostic) -> None:
         """Collect one diagnostic, as `report` does."""

@@ -62,7 +62,7 @@ def _only_bad_functions(ours: object) -> bool:
 
 
 _OF_ARGUMENT = r"Property error: Properties\.\w+: '\w+' object has no attribute '\w+'$"
-_WRONG = "is not an integer|must be valid JSON|is not a valid boolean|could not convert string to float"
+_WRONG = "is not an integer|must be valid JSON|is not a valid boolean|could not convert string to float|Value must be "
 
 CATEGORIES = (
     Category(

@@ -436,6 +436,19 @@ def test_a_property_that_a_nested_template_does_not_have_is_refused() -> None:
     assert diagnostics == [("bad-parameter", 3, "there is no parameter `nam`", "did you mean `name`?")]
 
 
+def test_heat_checks_values_of_parameters_one_stack_deep() -> None:
+    sized = HEAD + "parameters: {n: {type: number}}\nresources: {x: {type: A, properties: {n: {get_param: n}}}}\n"
+    member = "{type: c.yaml, properties: {n: x}}"
+    group = f"resources:\n  g: {{type: OS::Heat::ResourceGroup, properties: {{count: 1, resource_def: {member}}}}}\n"
+    message = "parameter `n` can't be 'x': it is not a valid number"
+    direct = problems("resources:\n  c: {type: c.yaml, properties: {n: x}}\n", files={"c.yaml": sized})
+    assert direct == [("bad-parameter", 3, message, None)]
+    warnings = read(group, files={"c.yaml": sized}).warnings
+    assert [warning.message for warning in warnings] == [
+        f"{message} (Heat finds this only when it creates the resource)"
+    ]
+
+
 def test_resource_facade_reads_the_resource_that_nests_the_template() -> None:
     child = (
         HEAD

@@ -346,8 +346,7 @@ def test_what_only_a_nested_template_declares_is_merged_by_its_type(
 
 def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
     assert refusals(lambda: merged_below("both", "x", "y"), "code", "message") == [
-        ("bad-parameter", "parameter `both` can't be 'x': it is not a valid json"),
-        ("bad-environment", "`both` can't be merged: its type is not known"),
+        ("bad-environment", "`both` can't be merged: its type is not known")
     ]
 
 
