@@ -101,16 +101,13 @@ CATEGORIES = (
     ),
     Category(
         "parameter of a nested template without a value",
-        "it is unknown here, since an environment may still give a default, and Heat refuses the stack",
+        "it is unknown here, since an environment may still give a default, and Heat refuses the stack; a member's "
+        "property that is null counts as null, `check` warns of it, and Heat refuses the member when it creates it",
         "heat/engine/properties.py:534",
-        _refused("Property .* not assigned", _open),
-    ),
-    Category(
-        "member without its value",
-        "a group leaves out a property that is null, and `check` warns of it: the attribute counts as null here, and "
-        "Heat refuses the member only when it creates it, so nothing is built of the attribute",
-        "heat/engine/resources/openstack/heat/resource_group.py:637",
-        _refused("Property value not assigned"),
+        lambda difference: (
+            _refused("Property .* not assigned", _open)(difference)
+            or _refused("Property value not assigned")(difference)
+        ),
     ),
     Category(
         "output of what a condition switches off",

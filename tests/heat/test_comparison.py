@@ -123,7 +123,7 @@ def test_the_attribute_of_members_without_their_value_is_a_known_difference() ->
     text = json.dumps({"heat_template_version": "newton", "resources": {"group": group}, "outputs": outputs})
     differences = compare_body(text, {}, {}).differences
     assert [(difference.ours, category(difference)) for difference in differences] == [
-        ([None, None], "member without its value")
+        ([None, None], "parameter of a nested template without a value")
     ]
 
 
