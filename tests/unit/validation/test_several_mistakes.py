@@ -26,6 +26,7 @@ COUNT = sample(200)
 GONE = object()
 HIDING = {
     "type of no service",
+    "type misspelt",
     "condition that is none",
     "parameter of no type",
     "property with other case",
