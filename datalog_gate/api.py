@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -33,6 +33,8 @@ from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
 
 if TYPE_CHECKING:
+    from datalog_gate.examples.differences import Difference
+    from datalog_gate.examples.example_search import PolicyExamples
     from datalog_gate.explain.explanation import Explanation
     from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.template.document import Document
@@ -100,6 +102,13 @@ class Rules:
         """Read the waivers of a `waivers.yaml`, or of its entries as data; waivers themselves stay as they are.
         Errors: InputError."""
         return load_waivers(self._set, source)
+
+    def examples(self, policy: str) -> PolicyExamples:
+        """Find the smallest stacks that the policy with this id denies, and near ones that pass. Errors: KeyError if
+        there is no such policy."""
+        from datalog_gate.examples.example_search import find_examples
+
+        return find_examples(self._set, {own.id: own for own in self._set.policies}[policy])
 
     def scan_request(
         self,
@@ -247,6 +256,13 @@ def load_rules(
     from datalog_gate.files.program_cache import load_cached
 
     return Rules(load_cached(files, lambda: load(files), cache))
+
+
+def compare_rules(old: Rules, new: Rules, policies: Collection[str] = ()) -> Iterator[Difference]:
+    """Find small stacks that only one of two rule sets denies, by all policies or by those with these ids."""
+    from datalog_gate.examples.differences import find_differences
+
+    return find_differences(old._set, new._set, policies)
 
 
 def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:

@@ -34,6 +34,8 @@ COMMANDS = {
     "fmt": ("format rule files, and print those that changed", "--check rules/"),
     "rules": ("list the packs of rules, or copy them to change them", "init rules placement security"),
     "docs": ("print a page for each policy, in Markdown", "--rules rules --output docs/policies"),
+    "examples": ("print the smallest stacks that policies deny, and near ones that pass", "net.open_ssh --rules rules"),
+    "diff": ("print the smallest stacks that only one of two rule sets denies", "old/rules rules web.yaml"),
     "explain": ("explain a decision of a decision log", "7f3a91 --log decisions.jsonl --rules rules"),
     "replay": ("print the decisions of a log that these rules would change", "decisions.jsonl --rules rules"),
     "waive": (
@@ -248,7 +250,7 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     job = test.add_mutually_exclusive_group()
     job.add_argument("--coverage", action="store_true", help="print the parts of the rules that no case covers")
     job.add_argument("--mutate", action="store_true", help="print the faults in the rules that no case detects")
-    job.add_argument("--init", metavar="TEMPLATE", help="write a case with the current findings of a template")
+    job.add_argument("--init", metavar="TEMPLATE|POLICY", help="write a case for a template, or the examples of a policy")
     job.add_argument("--update", action="store_true", help="rewrite expectations that differ, after showing the change")
     test.add_argument("--min-coverage", type=float, metavar="PERCENT", help="exit 5 below it")
     test.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")
@@ -281,6 +283,17 @@ def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     docs = _add_command(commands, "docs", "docs")
     _add_rules(docs)
     docs.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
+
+    examples = _add_command(commands, "examples", "rule_examples")
+    examples.add_argument("policy", nargs="*", metavar="POLICY", help="ids of policies (default: all)")
+    examples.add_argument("--format", choices=("text", "yaml", "json"), default="text")
+    _add_rules(examples)
+
+    diff = _add_command(commands, "diff", "rule_examples")
+    diff.add_argument("old", type=Path, metavar="OLD", help="the rules as they were, a file or a folder")
+    diff.add_argument("new", type=Path, metavar="NEW", help="the rules as they are")
+    diff.add_argument("template", nargs="*", type=Path, metavar="TEMPLATE", help="also compare what they say of these")
+    _add_list(diff, "--policy", "compare only this policy", metavar="ID")
 
 
 def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -535,7 +548,7 @@ _GROUPS = (
     (("check",), _add_check),
     (("facts", "relations", "query"), _add_facts_and_query),
     (("test",), _add_test),
-    (("fmt", "rules", "docs"), _add_rule_commands),
+    (("fmt", "rules", "docs", "examples", "diff"), _add_rule_commands),
     (("explain", "replay", "waive", "waivers"), _add_log_and_waivers),
     (("lint", "services", "store", "inventory", "doctor"), _add_lint_and_services),
     (("serve",), _add_serve),

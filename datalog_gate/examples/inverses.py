@@ -1,0 +1,111 @@
+"""Inputs of builtins that may give a wanted result. The builtins themselves decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from datalog_gate.base.values import Value
+from datalog_gate.examples.sample_texts import sample_pattern
+
+NETWORKS = (
+    "0.0.0.0/0",
+    "10.0.0.0/24",
+    "10.0.0.0/16",
+    "10.0.0.0/15",
+    "10.0.0.0/8",
+    "8.0.0.0/7",
+    "192.168.0.0/16",
+    "10.0.0.5/32",
+    "::/0",
+    "2001:db8::/48",
+    "2001:db8::/47",
+)
+SIZES = ("1 GiB", "512 MiB", "1 TiB")
+MORE_TEXTS = ("other", "a-b")
+
+
+def invert(builtin: str, at: int, others: Sequence[Value], result: Value, holds: bool) -> Iterator[Value]:
+    """Values for the input at a position: `others` are those of all inputs, null where they are not known, and
+    `result` is the wanted output."""
+    name = builtin.partition(".")[0]
+    if isinstance(result, int | Decimal) and not isinstance(result, bool):
+        yield from _of_number(name, at, others, result)
+    elif isinstance(result, str):
+        yield from _of_text(name, at, others, result)
+    yield from _of_test(name, at, others, holds)
+
+
+def neighbours(value: Value) -> Iterator[Value]:
+    """The value, and those just beside it."""
+    yield value
+    if isinstance(value, int | Decimal):
+        yield value + 1
+        yield value - 1
+
+
+def _of_number(name: str, at: int, others: Sequence[Value], result: int | Decimal) -> Iterator[Value]:
+    other = others[1 - at] if len(others) == 2 else None
+    if name in ("int", "float"):
+        yield str(result)
+    elif name == "len" and 0 < result < 300:
+        yield "a" * int(result)
+    elif isinstance(other, int | Decimal):
+        match name:
+            case "+":
+                yield result - other
+            case "-":
+                yield result + other if at == 0 else other - result
+            case "*" if other:
+                yield int(result / other)
+                yield int(result / other) + 1
+            case "/" if other:
+                yield result * other if at == 0 else other / result
+    yield result
+
+
+def _of_text(name: str, at: int, others: Sequence[Value], result: str) -> Iterator[Value]:
+    other = others[1 - at] if len(others) > 1 and at < 2 else None
+    match name, other:
+        case "concat" | "&", str() if at == 0:
+            yield result.removesuffix(other)
+        case "concat" | "&", str():
+            yield result.removeprefix(other)
+        case "split", str() if at == 0 and isinstance(others[2], int):
+            yield other.join([*("a" for _ in range(others[2])), result])
+            yield other.join([*("a" for _ in range(others[2])), result, "b"])
+        case "replace", str() if at == 0:
+            yield result.replace(str(others[2]), other) if others[2] else other + result
+        case "upper", _:
+            yield result.lower()
+    yield result
+    if name == "lower":
+        yield result.upper()
+
+
+def _of_test(name: str, at: int, others: Sequence[Value], holds: bool) -> Iterator[Value]:
+    other = others[1] if at == 0 and len(others) > 1 else None
+    match name:
+        case "starts_with" | "contains" if at == 1 and isinstance(others[0], str):
+            yield others[0]
+        case "starts_with" | "ends_with" | "contains" if isinstance(other, str):
+            yield from (other, f"{other}1", f"1{other}", *MORE_TEXTS)
+        case "matches" | "capture" if isinstance(other, str):
+            samples = sample_pattern(other)
+            yield from samples
+            if not holds:
+                yield from (*(f"{text}-" for text in samples[:2]), *(f"x-{text}" for text in samples[:2]), *MORE_TEXTS)
+        case "split" if isinstance(other, str):
+            yield from (f"a{other}b", f"a{other}b{other}c")
+        case "cidr_host_count" | "cidr_contains" | "cidr_overlaps":
+            yield from NETWORKS
+        case "days_until":
+            yield from ("2027-03-02", "2027-02-01", "2026-03-01", "2028-03-01")
+        case "parse_size":
+            yield from SIZES
+        case "int" | "float":
+            yield from ("22", "0", "-1", "65535")
+        case "is_string":
+            yield "text"
+        case "is_number":
+            yield 1

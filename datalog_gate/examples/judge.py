@@ -1,0 +1,164 @@
+"""Judges cases by one policy: the real reader, facts, engine and decision."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule
+from datalog_gate.analysis.slices import slice_for
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import GateError
+from datalog_gate.base.records import dataclass, replace
+from datalog_gate.base.values import ResourceId, from_python
+from datalog_gate.decision.bound_facts import bind
+from datalog_gate.decision.cloud_state import Inventory, loaded, read_readings
+from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.judgement import decide
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.decision.request import DecisionRequest, read_action, read_caller, read_time
+from datalog_gate.engine.native import evaluate_once
+from datalog_gate.examples.case_building import Case, Data
+from datalog_gate.examples.valuation import ROOT
+from datalog_gate.facts.lines import FactLine
+from datalog_gate.schema.relations import EFFECTIVE, UNLOCKED
+from datalog_gate.stack.model import Live, Stack
+from datalog_gate.template.reader import TemplateSource, read_assuming, read_template
+from datalog_gate.validation.refusals import find_refusals
+
+PLACE = Span("<example>", 1, 1, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a policy says of a case."""
+
+    denies: bool
+    message: str = ""
+    resource: ResourceId | None = None
+
+
+class Judge:
+    """A policy without the others. `variant` judges by the same policy with other rules."""
+
+    def __init__(self, rules: PolicySet, policy: Policy) -> None:
+        reads = rules.reads.get(policy.relation, frozenset()) | {policy.relation}
+        needs_unlocks = any(relation in reads for relation in (UNLOCKED, EFFECTIVE.name))
+        program = rules.program if needs_unlocks else slice_for(rules.program, reads)
+        unlocks = rules.unlocks if needs_unlocks else ()
+        self.rules = replace(rules, program=program, policies=(policy,), unlocks=unlocks)
+        self.policy = policy
+        self.judged = 0
+        self._known: dict[str, Verdict | None] = {}
+        self._stacks: dict[str, Stack] = {}
+        self._variants: dict[object, Judge] = {}
+
+    def variant(self, changed: Mapping[int, CheckedRule]) -> Judge:
+        """The judge by other rules in place of some, by their number in the program."""
+        key = tuple(sorted((number, id(rule)) for number, rule in changed.items()))
+        if key not in self._variants:
+            other = Judge(self.rules, self.policy)
+            other.rules = replace(self.rules, program=_with_rules(self.rules.program, changed))
+            other._stacks = self._stacks
+            self._variants[key] = other
+        return self._variants[key]
+
+    def judge(self, case: Case) -> Verdict | None:
+        """The verdict; None if the gate can't read the case, can't evaluate it, or can't tell."""
+        key = json.dumps(case, sort_keys=True)
+        if key not in self._known:
+            self.judged += 1
+            try:
+                self._known[key] = self._read_verdict(self._decide(case))
+            except GateError:
+                self._known[key] = None
+        return self._known[key]
+
+    def denies(self, case: Case) -> bool:
+        verdict = self.judge(case)
+        return verdict is not None and verdict.denies
+
+    def passes(self, case: Case) -> bool:
+        verdict = self.judge(case)
+        return verdict is not None and not verdict.denies
+
+    def refusals(self, case: Case) -> frozenset[str]:
+        """The codes of what Heat would refuse about the case."""
+        return frozenset(
+            refusal.code
+            for name, template in self._roots(case)
+            for refusal in find_refusals(self._read(name, template, case), self.rules.catalogue)
+            if refusal.severity == "error"
+        )
+
+    def _read_verdict(self, decision: Decision) -> Verdict | None:
+        if decision.errors:
+            return None
+        if not decision.violations:
+            return None if decision.undetermined else Verdict(False)
+        first = decision.violations[0]
+        return Verdict(True, str(first.message), first.resource)
+
+    def _decide(self, case: Case) -> Decision:
+        stacks = [self._read(name, template, case) for name, template in self._roots(case)]
+        against = (self._read(ROOT, case["against"], case),) if "against" in case else ()
+        action = case.get("action") or self._default_action(bool(against))
+        inventory = self._load(case.get("inventory", {}))
+        request = DecisionRequest(
+            action=read_action(action, stacks, against),
+            now=read_time(case["now"]),
+            caller=read_caller(case.get("caller")),
+            services=frozenset(case.get("services", ())),
+            inventory=inventory,
+            against=against,
+            cloud={stack.id: None for stack in stacks} | case.get("projects", {}),
+        )
+        return decide(self.rules, stacks, request, evaluate_once, read_assuming)
+
+    def _default_action(self, compares: bool) -> str:
+        usual = "update" if compares else "create"
+        return usual if usual in self.policy.on else min(self.policy.on)
+
+    def _roots(self, case: Case) -> Iterable[tuple[str, Data]]:
+        yield ROOT, case["stack"]
+        yield from case.get("modules", {}).items()
+
+    def _read(self, name: str, template: Data, case: Case) -> Stack:
+        environment = case.get("environment") if name == ROOT else None
+        key = json.dumps([name, template, environment], sort_keys=True)
+        if key not in self._stacks:
+            source = TemplateSource(
+                text=json.dumps(template),
+                file="<example>",
+                stack_name=name,
+                environment=environment,
+                type_of=self.rules.catalogue.type,
+            )
+            self._stacks[key] = read_template(source, lambda _name, _base: None)
+        stack = self._stacks[key]
+        live = {path: data for path, data in case.get("live", {}).items() if path.startswith(f"{name}/")}
+        return replace(stack, live=tuple(_live(path, data) for path, data in live.items())) if live else stack
+
+    def _load(self, tables: Mapping[str, Iterable[Mapping[str, object]]]) -> Inventory:
+        lines = [
+            FactLine(relation, {column: from_python(value) for column, value in row.items()}, PLACE)
+            for relation, rows in tables.items()
+            for row in rows
+        ]
+        rows = bind(self.rules.program, lines, catalogue=self.rules.catalogue)
+        return loaded(self.rules, rows, None, read_readings(lines), evaluate_once)
+
+
+def _live(path: str, data: Mapping[str, str]) -> Live:
+    action, _, status = data.get("status", "CREATE_COMPLETE").partition("_")
+    return Live(ResourceId(path), action, status, data.get("id", ""), data.get("updated", ""))
+
+
+def _with_rules(program: CheckedProgram, changed: Mapping[int, CheckedRule]) -> CheckedProgram:
+    number, strata = 0, []
+    for stratum in program.strata:
+        rules = tuple(changed.get(number + at, rule) for at, rule in enumerate(stratum.rules))
+        number += len(rules)
+        strata.append(replace(stratum, rules=rules))
+    return CheckedProgram(program.relations, program.inputs, tuple(strata))

@@ -1,0 +1,333 @@
+"""Unfolds a rule backwards, to rows of inputs and conditions on their values that make it hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from datalog_gate.analysis.program import (
+    NULL,
+    Call,
+    CheckedLiteral,
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    FoldFunction,
+    Match,
+    Operand,
+    Var,
+    Without,
+    group_rules,
+    renamed,
+    variables,
+)
+from datalog_gate.base.records import dataclass, field, replace
+from datalog_gate.examples.conditions import Bindings, Condition, Conjunction, propagate, resolve, unify
+from datalog_gate.schema.declaration import Column, RelationRef, RelationVersion
+
+MAX_DEPTH = 12
+"""The maximum number of rules between the policy and a row."""
+MAX_ABSENCES = 300
+"""The steps in which the rows that are there are searched for those that a negation forbids."""
+EMPTY = {"count": 0, "sum": 0, "list": ""}
+"""What aggregates over nothing give; the others have no value."""
+
+
+class InputRow(NamedTuple):
+    """A row that the stack, or another input, must have."""
+
+    relation: RelationRef
+    terms: tuple[Operand, ...]
+
+
+class Repeat(NamedTuple):
+    """An aggregate over the rows from `first` to `last`, which may be repeated."""
+
+    function: FoldFunction
+    target: Var
+    terms: tuple[Operand, ...]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """What an unfolding asks for."""
+
+    rows: tuple[InputRow, ...] = ()
+    bindings: Bindings = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    absences: tuple[Without, ...] = ()
+    repeats: tuple[Repeat, ...] = ()
+    met: int = 0
+    """The number of literals that were unfolded."""
+
+
+class Goal(NamedTuple):
+    """A literal to be met, with the ids of the rules around it. With `first`, it is an aggregate whose rows, from that
+    one, are there."""
+
+    literal: CheckedLiteral
+    rules: tuple[int, ...]
+    first: int | None = None
+
+
+Step = tuple[tuple[Goal, ...], Sketch]
+
+
+class Unfolder:
+    """Unfolds the rules of a program, depth first, in a limited number of steps.
+
+    With another `seed` it prefers other alternatives: values in place of nulls, rows that are there in place of new
+    ones.
+    """
+
+    def __init__(self, program: CheckedProgram) -> None:
+        self.program = program
+        self.rules = list(program.rules)
+        self.ids = {id(rule): at for at, rule in enumerate(self.rules)}
+        self.groups = group_rules(self.rules)
+        self.uses = dict.fromkeys(range(len(self.rules)), 0)
+        self.furthest: tuple[int, CheckedLiteral | None] = (0, None)
+        self._fresh = 0
+        self._seed = 0
+
+    def columns(self, relation: RelationRef) -> tuple[Column, ...]:
+        return self.program.relations[relation].columns
+
+    def unfold(self, rule: CheckedRule, seed: int, steps: int) -> Iterator[Sketch]:
+        """The sketches of a rule, until it takes too many steps."""
+        self._seed = seed
+        body, _ = self._renamed(rule)
+        goals = tuple(Goal(literal, (self.ids[id(rule)],)) for literal in body)
+        stack: list[Iterator[Step]] = [iter([(goals, Sketch())])]
+        while stack and steps > 0:
+            step = next(stack[-1], None)
+            if step is None:
+                stack.pop()
+                continue
+            goals, sketch = step
+            steps -= 1
+            if not goals:
+                yield sketch
+            else:
+                stack.append(self._advance(goals, sketch))
+
+    def _advance(self, goals: Sequence[Goal], sketch: Sketch) -> Iterator[Step]:
+        goal, *rest = goals
+        if sketch.met >= self.furthest[0] and isinstance(goal.literal, Match | Compare | Call):
+            self.furthest = sketch.met, goal.literal
+        sketch = replace(sketch, met=sketch.met + 1)
+        for more, after in self._alternatives(goal, sketch):
+            settled = _settle(after)
+            if settled is not None:
+                yield (*more, *rest), settled
+
+    def _alternatives(self, goal: Goal, sketch: Sketch) -> Iterator[Step]:
+        literal = goal.literal
+        match literal:
+            case Match() if literal.relation in self.groups:
+                yield from self._by_rules(goal, literal, sketch)
+            case Match():
+                yield from self._by_rows(literal, sketch)
+            case Compare("=", left, right) if literal.null_test or Condition(literal).decide(sketch.bindings) is None:
+                yield from _bound(sketch, unify(left, right, sketch.bindings))
+            case Call("??", (value, default), (output,)) if output is not None:
+                yield from self._by_default(literal, (value, default, output), sketch)
+            case Compare() | Call():
+                yield (), replace(sketch, conditions=(*sketch.conditions, Condition(literal)))
+            case Without((Compare() | Call() as test,)) if not getattr(test, "outputs", ()):
+                yield (), replace(sketch, conditions=(*sketch.conditions, Condition(test, False)))
+            case Without():
+                yield (), replace(sketch, absences=(*sketch.absences, literal))
+            case Fold():
+                yield from self._by_aggregate(goal, literal, sketch)
+
+    def _by_rules(self, goal: Goal, literal: Match, sketch: Sketch) -> Iterator[Step]:
+        if len(goal.rules) > MAX_DEPTH:
+            return
+        own = sorted((self.ids[id(rule)] for rule in self.groups[literal.relation]), key=self._cost)
+        for at in own:
+            if goal.rules.count(at) > 1:
+                continue
+            body, head = self._renamed(self.rules[at])
+            bindings: Bindings | None = sketch.bindings
+            for column, term in literal.column_terms:
+                bindings = bindings if bindings is None else unify(term, head[column], bindings)
+            if bindings is not None:
+                self.uses[at] += 1
+                goals = tuple(Goal(inner, (*goal.rules, at)) for inner in body)
+                yield goals, replace(sketch, bindings=bindings)
+
+    def _cost(self, at: int) -> tuple[int, bool, bool, int, int]:
+        """Rules that were used little come first; of these those of relations that are not given as facts, and not
+        those for CloudFormation."""
+        rule = self.rules[at]
+        old_form = any(str(relation).startswith("aws:") for relation in rule.mentioned)
+        given = any(isinstance(relation, RelationVersion) and relation.given for relation in rule.mentioned)
+        return self.uses[at] // 8, given, old_form, len(rule.body), at
+
+    def _by_rows(self, literal: Match, sketch: Sketch) -> Iterator[Step]:
+        columns = self.columns(literal.relation)
+        terms = tuple(
+            self._variable(columns[at].name) if term is None else term for at, term in enumerate(literal.arguments)
+        )
+        key = self.program.relations[literal.relation].key
+        keys = [at for at, column in enumerate(columns) if column.name in key] or list(range(len(columns)))
+        joined: list[Step] = []
+        for row in sketch.rows:
+            if row.relation != literal.relation:
+                continue
+            bindings = _unify_all(row.terms, terms, sketch.bindings)
+            same = all(
+                resolve(row.terms[at], sketch.bindings) == resolve(terms[at], sketch.bindings) for at in keys
+            )
+            steps = list(_bound(sketch, bindings))
+            if same:
+                yield from steps
+                return
+            joined += steps
+        new: Step = (), replace(sketch, rows=(*sketch.rows, InputRow(literal.relation, terms)))
+        yield from [new, *joined] if self._seed & 2 else [*joined, new]
+
+    def _by_default(self, literal: Call, terms: tuple[Operand, Operand, Operand], sketch: Sketch) -> Iterator[Step]:
+        value, default, output = terms
+        by_null = unify(value, NULL, sketch.bindings)
+        by_null = None if by_null is None else unify(output, default, by_null)
+        not_null = Condition(Compare("!=", value, NULL, literal.span))
+        by_value = _bound(
+            replace(sketch, conditions=(*sketch.conditions, not_null)), unify(output, value, sketch.bindings)
+        )
+        steps = [*_bound(sketch, by_null), *by_value]
+        yield from reversed(steps) if self._seed & 1 else steps
+
+    def _by_aggregate(self, goal: Goal, literal: Fold, sketch: Sketch) -> Iterator[Step]:
+        if goal.first is None:
+            inner = tuple(Goal(part, goal.rules) for part in literal.body)
+            yield (*inner, goal._replace(first=len(sketch.rows))), sketch
+            empty = EMPTY.get(literal.function)
+            if empty is not None:
+                yield from _bound(sketch, unify(literal.target, Const(empty), sketch.bindings))
+            return
+        repeat = Repeat(literal.function, literal.target, literal.terms, goal.first, len(sketch.rows))
+        sketch = replace(sketch, repeats=(*sketch.repeats, repeat))
+        if literal.function in ("sum", "min", "max", "avg"):
+            yield from _bound(sketch, unify(literal.target, literal.terms[0], sketch.bindings))
+        else:
+            yield (), sketch
+
+    def forbidden(self, sketch: Sketch) -> Iterator[Conjunction]:
+        """What the negations of a sketch forbid of the rows that are there. Negations and aggregates within negations
+        are left to the judge."""
+        known = {resolve(term, sketch.bindings) for row in sketch.rows for term in row.terms}
+        known |= {variable for test in sketch.conditions for variable in test.variables(sketch.bindings)}
+        for absence in sketch.absences:
+            for found in self._matching(absence.body, sketch):
+                conjunction = _with_outer_variables(found, known, sketch.bindings)
+                if conjunction is not None:
+                    yield conjunction
+
+    def _matching(self, body: Iterable[CheckedLiteral], sketch: Sketch) -> Iterator[tuple[Condition, ...]]:
+        """The conditions under which rows that are there match a body."""
+        waiting: list[tuple[tuple[Goal, ...], tuple[Condition, ...]]] = [
+            (tuple(Goal(literal, ()) for literal in body), ())
+        ]
+        for _ in range(MAX_ABSENCES):
+            if not waiting:
+                return
+            goals, found = waiting.pop()
+            if not goals:
+                yield found
+                continue
+            (literal, rules, _), *rest = goals
+            if isinstance(literal, Compare | Call):
+                waiting.append((tuple(rest), (*found, Condition(literal))))
+            elif isinstance(literal, Match):
+                for more, equal in self._sources(literal, rules, sketch):
+                    waiting.append(((*more, *rest), (*found, *equal)))
+
+    def _sources(
+        self, literal: Match, rules: tuple[int, ...], sketch: Sketch
+    ) -> Iterator[tuple[tuple[Goal, ...], list[Condition]]]:
+        """The rules and rows that a match may read, with the equations of its arguments."""
+        heads: list[tuple[tuple[Goal, ...], Sequence[Operand]]]
+        if literal.relation not in self.groups:
+            heads = [((), row.terms) for row in sketch.rows if row.relation == literal.relation]
+        else:
+            heads = []
+            for rule in self.groups[literal.relation] if len(rules) < 4 else ():
+                body, head = self._renamed(rule)
+                heads.append((tuple(Goal(inner, (*rules, self.ids[id(rule)])) for inner in body), head))
+        for goals, head in heads:
+            equal = [Condition(Compare("=", term, head[at], literal.span)) for at, term in literal.column_terms]
+            yield goals, equal
+
+    def _renamed(self, rule: CheckedRule) -> tuple[tuple[CheckedLiteral, ...], tuple[Operand, ...]]:
+        """The body and the head of a rule, with new variables."""
+        self._fresh += 1
+        names: dict[Var, Operand] = {
+            variable: Var(variable.name, f"{variable.generated}@{self._fresh}")
+            for variable in (
+                *(variable for literal in rule.body for variable in variables(literal)),
+                *(term for term in rule.arguments if isinstance(term, Var)),
+            )
+        }
+        return renamed(rule.body, names), renamed(rule.arguments, names)
+
+    def _variable(self, name: str) -> Var:
+        self._fresh += 1
+        return Var(name, f"@{self._fresh}")
+
+
+def _bound(sketch: Sketch, bindings: Bindings | None) -> Iterator[Step]:
+    if bindings is not None:
+        yield (), replace(sketch, bindings=bindings)
+
+
+def _unify_all(left: Sequence[Operand], right: Sequence[Operand], bindings: Bindings) -> Bindings | None:
+    for one, other in zip(left, right, strict=True):
+        unified = unify(one, other, bindings)
+        if unified is None:
+            return None
+        bindings = unified
+    return bindings
+
+
+def _settle(sketch: Sketch) -> Sketch | None:
+    """The sketch without conditions that are met; None if one can't be."""
+    settled = propagate(sketch.conditions, sketch.bindings)
+    return replace(sketch, bindings=settled[0], conditions=settled[1]) if settled else None
+
+
+def _with_outer_variables(
+    found: Sequence[Condition], known: set[Operand], bindings: Bindings
+) -> Conjunction | None:
+    """The conditions in terms of variables that the sketch knows; None if they can't all be met, or can't be computed
+    from these."""
+    local = dict(bindings)
+    rest = []
+    for condition in found:
+        literal = condition.literal
+        if isinstance(literal, Compare) and literal.comparator == "=":
+            left, right = resolve(literal.left, local), resolve(literal.right, local)
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, Var) and one not in known and one != other:
+                    local[one] = other
+                    break
+            else:
+                rest.append(condition)
+        else:
+            rest.append(condition)
+    rest = [Condition(renamed(test.literal, _resolved(test, local)), test.holds) for test in rest]
+    if any(isinstance(test.literal, Call) and test.literal.outputs for test in rest):
+        return None
+    answers = [test.decide(bindings) for test in rest]
+    if False in answers:
+        return None
+    return Conjunction(tuple(test for test, answer in zip(rest, answers, strict=True) if answer is None))
+
+
+def _resolved(condition: Condition, bindings: Bindings) -> dict[Var, Operand]:
+    return {variable: resolve(variable, bindings) for variable in variables(condition.literal)}

@@ -1,0 +1,141 @@
+"""Small changes of a case: what it can do without, and other values."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from datalog_gate.base.values import ResourceId, Value
+from datalog_gate.examples.case_building import Case, Data, templates_of
+from datalog_gate.examples.hints import Columns
+from datalog_gate.examples.example_properties import Step, complete, plain, put
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.resource_types import tables_of
+
+Path = tuple[Step, ...]
+FIXED = ("heat_template_version", "type", "resources", "now", "stack", "modules", "against")
+"""Keys that no case can do without."""
+MOST_VALUES = 6
+"""The maximum number of values that are tried for a property."""
+
+
+def shrink(case: Case, catalogue: Catalogue, holds: Callable[[Case], bool], steps: int) -> Case:
+    """The case without what it does not need to hold, in a limited number of steps."""
+    changed = True
+    while changed and steps > 0:
+        changed = False
+        for path in sorted(_paths(case), key=lambda path: (len(path), list(map(str, path)))):
+            smaller = _without(case, path, catalogue)
+            if smaller is None or len(json.dumps(smaller)) >= len(json.dumps(case)):
+                continue
+            steps -= 1
+            if holds(smaller):
+                case, changed = smaller, True
+                break
+            if steps <= 0:
+                break
+    return case
+
+
+def vary(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Value]]) -> Iterator[Case]:
+    """Cases that differ in one place: by another value, then by one more property, then by one less."""
+    places = list(_columns(case, catalogue))
+    for written in (True, False):
+        for path, column in places:
+            old = get(case, path)
+            if (old is not None) is not written or isinstance(old, dict | list):
+                continue
+            values = [plain(value) for value in hints.get(column, ()) if not isinstance(value, ResourceId)]
+            for value in [value for value in values if value is not None and value != old][:MOST_VALUES]:
+                other = copy.deepcopy(case)
+                put(other, path, value)
+                yield _completed(other, catalogue)
+    for path in _paths(case):
+        smaller = _without(case, path, catalogue)
+        if smaller is not None and smaller != case:
+            yield smaller
+
+
+def get(data: Data, path: Sequence[Step]) -> Data:
+    """What a case has at a path; None for nothing."""
+    for step in path:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
+
+
+def _columns(case: Case, catalogue: Catalogue) -> Iterator[tuple[Path, Columns]]:
+    """The places of a case where columns of relations come from."""
+    yield ("now",), ("gate:now", "time")
+    yield ("action",), ("gate:request", "action")
+    for key in ("user", "project", "domain"):
+        yield ("caller", key), ("gate:caller", key)
+    for at, _ in enumerate(case.get("caller", {}).get("roles", ())):
+        yield ("caller", "roles", at), ("gate:role", "role")
+    for relation, rows in case.get("inventory", {}).items():
+        for at, row in enumerate(rows):
+            for key in row:
+                yield ("inventory", relation, at, key), (relation, key)
+    roots: list[Path] = [("stack",), *(("modules", name) for name in case.get("modules", {}))]
+    for root in roots:
+        yield (*root, "description"), ("heat:stack", "description")
+        for name, resource in get(case, root)["resources"].items():
+            where: Path = (*root, "resources", name)
+            yield (*where, "deletion_policy"), ("heat:deletion_policy", "policy")
+            for path, column in _property_columns(resource, catalogue):
+                yield (*where, "properties", *path), column
+
+
+def _property_columns(resource: Data, catalogue: Catalogue) -> Iterator[tuple[Path, Columns]]:
+    schema = catalogue.type(resource["type"])
+    properties = resource.get("properties", {})
+    for table in tables_of(schema) if schema else ():
+        for path in _containers(properties, [step.name for step in table.steps], ()):
+            if table.shape == "value":
+                yield path, (table.relation.name, "_value")
+            elif table.shape == "free":
+                for key in get(properties, path) or ():
+                    yield (*path, key), (table.relation.name, "_value")
+            for column in table.columns:
+                yield (*path, column.name), (table.relation.name, column.name)
+
+
+def _containers(properties: Data, names: Sequence[str], path: Path) -> Iterator[Path]:
+    """The paths to the members of the list or map that the names lead to."""
+    here = get(properties, path)
+    if isinstance(here, list):
+        for at, _ in enumerate(here):
+            yield from _containers(properties, names, (*path, at))
+    elif not names:
+        yield path
+    elif isinstance(here, dict) and names[0] in here:
+        yield from _containers(properties, names[1:], (*path, names[0]))
+
+
+def _paths(data: Data, path: Path = ()) -> Iterator[Path]:
+    steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for step, inner in steps:
+        yield (*path, step)
+        yield from _paths(inner, (*path, step))
+
+
+def _without(case: Case, path: Path, catalogue: Catalogue) -> Case | None:
+    if path[-1] in FIXED and len(path) != 2 or path[-2:] in (("stack", "resources"), ("against", "resources")):
+        return None
+    other = copy.deepcopy(case)
+    inside = get(other, path[:-1])
+    if not isinstance(inside, dict | list):
+        return None
+    del inside[path[-1]]  # type: ignore[arg-type]
+    if inside == {} and path[:-1] in (("modules",), ("caller",), ("inventory",), ("environment",)):
+        del other[str(path[0])]
+    return _completed(other, catalogue)
+
+
+def _completed(case: Case, catalogue: Catalogue) -> Case:
+    for template in templates_of(case):
+        complete(catalogue, template)
+    return case
