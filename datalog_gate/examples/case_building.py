@@ -11,7 +11,7 @@ from datalog_gate.base.values import Boolean, ResourceId, Value
 from datalog_gate.examples.conditions import Bindings, resolve
 from datalog_gate.examples.example_properties import Data, Step, complete, plain, put, split_path, write_value
 from datalog_gate.examples.unfolding import Sketch, Unfolder
-from datalog_gate.examples.valuation import ROOT
+from datalog_gate.examples.valuation import RESOURCE_TABLES, ROOT
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, is_all, is_old, relation_name
 from datalog_gate.schema.resource_types import TypeTable, tables_of
@@ -22,7 +22,6 @@ Row = Mapping[str, Value]
 NOW = "2027-03-01T10:00:00Z"
 VERSION = "2018-08-31"
 MOST_REPEATED = 300
-RESOURCE_TABLES = ("os:", "aws:", "datalog_gate:")
 GROUP, SCALING = "OS::Heat::ResourceGroup", "OS::Heat::AutoScalingGroup"
 GRANT, SERVER, DEPLOYMENT = "DatalogGate::Policy", "OS::Nova::Server", "OS::Heat::SoftwareDeployment"
 VALUES: Mapping[str, Data] = {"string": "x", "number": 1, "boolean": True, "json": {"key": "x"}}
@@ -386,13 +385,16 @@ def _member(group: Data, member: str) -> Data:
     if group["type"] == SCALING:
         properties.setdefault("min_size", 1)
         properties.setdefault("max_size", 1)
-        inner: Data = properties.setdefault("resource", {"type": None, "properties": {}})
-        return inner
+        return _definition(properties, "resource")
     count = properties.get("count", 1)
     least = int(member) + 1 if member.isdigit() else 1
     properties["count"] = max(count, least) if isinstance(count, int) else least
-    inner = properties.setdefault("resource_def", {"type": None, "properties": {}})
-    return inner
+    return _definition(properties, "resource_def")
+
+
+def _definition(properties: Data, key: str) -> Data:
+    properties.setdefault(key, {"type": None, "properties": {}})
+    return properties[key]
 
 
 def _ensure(properties: Data, path: Sequence[Step]) -> None:

@@ -73,9 +73,7 @@ def unify(left: Operand, right: Operand, bindings: Bindings) -> Bindings | None:
     return bindings if left == right else None
 
 
-def propagate(
-    conditions: Iterable[Condition], bindings: Bindings
-) -> tuple[Bindings, tuple[Condition, ...]] | None:
+def propagate(conditions: Iterable[Condition], bindings: Bindings) -> tuple[Bindings, tuple[Condition, ...]] | None:
     """The bindings with the results of calls whose inputs are known, and the conditions that stay open; None if one
     can't be met."""
     waiting, changed = list(conditions), True

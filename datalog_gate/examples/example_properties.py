@@ -25,7 +25,13 @@ SAMPLES = {
     "expiration": "2030-01-01T00:00:00Z",
 }
 """Values for Heat's own constraints."""
-WORDS = {"flavor": "m1.small", "image": "ubuntu-24.04", "name": "web", "network": "private", "floating_network": "public"}
+WORDS = {
+    "flavor": "m1.small",
+    "image": "ubuntu-24.04",
+    "name": "web",
+    "network": "private",
+    "floating_network": "public",
+}
 
 
 def write_value(value: Value) -> Data:
@@ -77,6 +83,9 @@ def _complete_resource(catalogue: Catalogue, resource: dict[str, Data]) -> None:
     resource["type"] = resource.get("type") or PLACEHOLDER_TYPE
     properties = resource.setdefault("properties", {})
     schema = catalogue.type(resource["type"])
+    for declared in schema.properties if schema else ():
+        if declared.name in INNER and declared.required:
+            properties.setdefault(declared.name, {})
     if schema:
         _fill(properties, schema.properties)
     for key in INNER:

@@ -16,12 +16,12 @@ from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.examples.case_building import Case, build_case
-from datalog_gate.examples.variations import shrink, vary
-from datalog_gate.examples.hints import collect_hints
+from datalog_gate.examples.column_hints import collect_hints
 from datalog_gate.examples.judge import Judge
 from datalog_gate.examples.literals import Dropped, list_conditions, quote
 from datalog_gate.examples.unfolding import Unfolder
 from datalog_gate.examples.valuation import Valuation
+from datalog_gate.examples.variations import shrink, vary
 from datalog_gate.schema.declaration import RelationRef
 
 SEEDS = 4

@@ -181,9 +181,7 @@ class Unfolder:
             if row.relation != literal.relation:
                 continue
             bindings = _unify_all(row.terms, terms, sketch.bindings)
-            same = all(
-                resolve(row.terms[at], sketch.bindings) == resolve(terms[at], sketch.bindings) for at in keys
-            )
+            same = all(resolve(row.terms[at], sketch.bindings) == resolve(terms[at], sketch.bindings) for at in keys)
             steps = list(_bound(sketch, bindings))
             if same:
                 yield from steps
@@ -301,9 +299,7 @@ def _settle(sketch: Sketch) -> Sketch | None:
     return replace(sketch, bindings=settled[0], conditions=settled[1]) if settled else None
 
 
-def _with_outer_variables(
-    found: Sequence[Condition], known: set[Operand], bindings: Bindings
-) -> Conjunction | None:
+def _with_outer_variables(found: Sequence[Condition], known: set[Operand], bindings: Bindings) -> Conjunction | None:
     """The conditions in terms of variables that the sketch knows; None if they can't all be met, or can't be computed
     from these."""
     local = dict(bindings)

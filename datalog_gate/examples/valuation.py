@@ -6,34 +6,25 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from datalog_gate.analysis.program import NULL, Call, Compare, Const, Operand, Var
-from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Value, kind_of
+from datalog_gate.analysis.program import NULL, Call, Compare, Const, Operand, Pattern, Var
+from datalog_gate.base.values import Kind, ResourceId, Value, kind_of
 from datalog_gate.engine import builtins
-from datalog_gate.examples.conditions import Bindings, Condition, Conjunction, propagate, resolve
-from datalog_gate.examples.hints import Columns
-from datalog_gate.examples.inverses import NETWORKS, invert, neighbours
+from datalog_gate.examples.column_hints import Columns, typical_values
+from datalog_gate.examples.conditions import Bindings, Condition, propagate, resolve
+from datalog_gate.examples.inverses import invert, neighbours
 from datalog_gate.examples.unfolding import InputRow, Sketch, Unfolder
 from datalog_gate.schema.declaration import Column, relation_name
 
 ROOT = "stack"
 """The id of the stack of an example, as of a case with a template of its own."""
 STACKS = frozenset({"stack", "_stack"})
-TIMES = ("2027-03-01T09:00:00Z", "2027-03-01T09:30:00Z", "2026-01-01T00:00:00Z")
-WORDS = {
-    "flavor": "m1.small",
-    "image": "ubuntu-24.04",
-    "name": "web",
-    "key_name": "ops",
-    "project": "lab",
-    "user": "alice",
-    "description": "a text",
-}
-"""Readable values by column."""
-TYPES = ("OS::Nova::Server", "OS::Neutron::Port", "OS::Cinder::Volume", "OS::Heat::ResourceGroup")
+RESOURCE_TABLES = ("os:", "aws:", "datalog_gate:")
+"""How the names of relations begin whose rows are properties of resources."""
 MOST = 48
 """The maximum number of values that are tried for a variable."""
-DEEPEST = 6
-"""How many builtins away the values that reach a variable may be."""
+MOST_REACHING = 32
+ROUNDS = 5
+"""How many conditions away the values that reach a variable may be."""
 
 
 class Valuation:
@@ -55,14 +46,16 @@ class Valuation:
                 term = resolve(term, self._bindings)
                 if isinstance(term, Var):
                     self._columns.setdefault(term, []).append((relation_name(row.relation), column))
+        all_columns = self._columns
+        self._columns = {term: columns for term, columns in all_columns.items() if not _may_stay_open(columns)}
         for condition in (*self._conditions, *self._forbidden):
             for variable in condition.variables(self._bindings):
-                self._columns.setdefault(variable, [])
+                self._columns.setdefault(variable, all_columns.get(variable, []))
         self._counts = {resolve(repeat.target, self._bindings): repeat.function for repeat in sketch.repeats}
         for target in self._counts:
             if isinstance(target, Var):
-                self._columns.setdefault(target, [])
-        self._reaching: dict[Var, tuple[Value, ...]] = {}
+                self._columns.setdefault(target, all_columns.get(target, []))
+        self._reaching: dict[Var, dict[Value, None]] | None = None
 
     def solutions(self) -> Iterator[Bindings]:
         computed = {
@@ -73,9 +66,7 @@ class Valuation:
         order = sorted(self._columns, key=lambda variable: (self._rank(variable), variable in computed))
         return self._search(order, self._bindings, self._conditions)
 
-    def _search(
-        self, order: Sequence[Var], bindings: Bindings, conditions: Sequence[Condition]
-    ) -> Iterator[Bindings]:
+    def _search(self, order: Sequence[Var], bindings: Bindings, conditions: Sequence[Condition]) -> Iterator[Bindings]:
         self._steps -= 1
         settled = propagate(conditions, bindings) if self._steps > 0 else None
         if settled is None:
@@ -144,36 +135,59 @@ class Valuation:
         for name, column in columns:
             yield from self._hints.get((name, column.name), ())
         for name, column in columns:
-            yield from _typical(name, column, kinds)
+            yield from typical_values(name, column, kinds)
         if not columns:
             yield from (1, "text")
         if Kind.NULL in kinds and columns:
             yield None
 
     def _reach(self, variable: Var) -> tuple[Value, ...]:
-        if variable not in self._reaching:
-            values = (value for value in self._reaching_values(variable, DEEPEST, ()) if value is not None)
-            self._reaching[variable] = tuple(dict.fromkeys(values))[:MOST]
-        return self._reaching[variable]
+        """The values that the conditions on a variable ask for, also through other variables."""
+        if self._reaching is None:
+            self._reaching = {}
+            for _ in range(ROUNDS):
+                if not self._spread(self._reaching):
+                    break
+        return tuple(self._reaching.get(variable, ()))
 
-    def _reaching_values(self, variable: Var, depth: int, seen: tuple[Var, ...]) -> Iterator[Value]:
-        """The values that the conditions on a variable ask for."""
-        if depth == 0 or variable in seen:
-            return
-        seen = (*seen, variable)
+    def _spread(self, reaching: dict[Var, dict[Value, None]]) -> bool:
+        """Pass values through each condition once; whether any is new."""
+        grown = False
         for condition, holds in self._all_conditions():
-            literal = condition.literal
-            if isinstance(literal, Compare):
-                for one, _, other in literal.from_each_side:
-                    if resolve(one, self._bindings) == variable:
-                        for value in self._values_of(other, depth, seen):
-                            yield from neighbours(value)
-                continue
-            for at, term in enumerate(literal.inputs):
-                if resolve(term, self._bindings) == variable:
-                    yield from self._inverted(literal, at, holds, depth, seen)
-            if literal.outputs and resolve(literal.outputs[0], self._bindings) == variable:
-                yield from self._computed(literal, depth, seen)
+            for term, value in list(self._passed(condition.literal, holds, reaching)):
+                if not isinstance(term, Var) or value is None:
+                    continue
+                values = reaching.setdefault(term, {})
+                if value not in values and len(values) < MOST_REACHING:
+                    values[value] = None
+                    grown = True
+        return grown
+
+    def _passed(
+        self, literal: Compare | Call, holds: bool, reaching: Mapping[Var, Mapping[Value, None]]
+    ) -> Iterator[tuple[Pattern, Value]]:
+        """The values that a condition asks of its terms, by those of the others."""
+
+        def values_of(term: Pattern) -> list[Value]:
+            term = resolve(term, self._bindings)
+            return [term.value] if isinstance(term, Const) else list(reaching.get(term, ())) if term else []
+
+        if isinstance(literal, Compare):
+            for one, _, other in literal.from_each_side:
+                for value in values_of(other):
+                    for near in neighbours(value):
+                        yield resolve(one, self._bindings), near
+            return
+        inputs = [values_of(term) for term in literal.inputs]
+        results = values_of(literal.outputs[0]) if literal.outputs else []
+        others = [next(iter(values), None) for values in inputs]
+        for at, term in enumerate(literal.inputs):
+            for result in results[:8] or [None]:
+                for value in invert(literal.builtin, at, others, result, holds):
+                    yield resolve(term, self._bindings), value
+        if literal.outputs and all(inputs):
+            for value in _compute(literal.builtin, inputs):
+                yield resolve(literal.outputs[0], self._bindings), value
 
     def _all_conditions(self) -> Iterator[tuple[Condition, bool]]:
         for condition in self._conditions:
@@ -181,32 +195,6 @@ class Valuation:
         for conjunction in self._forbidden:
             for condition in conjunction.conditions:
                 yield condition, not condition.holds
-
-    def _values_of(self, term: Operand | None, depth: int, seen: tuple[Var, ...]) -> list[Value]:
-        term = resolve(term, self._bindings)
-        if isinstance(term, Const):
-            return [term.value]
-        if term is None:
-            return []
-        return list(dict.fromkeys(self._reaching_values(term, depth - 1, seen)))[:16]
-
-    def _inverted(
-        self, call: Call, at: int, holds: bool, depth: int, seen: tuple[Var, ...]
-    ) -> Iterator[Value]:
-        others = [next(iter(self._values_of(term, depth, seen)), None) for term in call.inputs]
-        results = self._values_of(call.outputs[0], depth, seen) if call.outputs else []
-        for result in results or [None]:
-            yield from invert(call.builtin, at, others, result, holds)
-
-    def _computed(self, call: Call, depth: int, seen: tuple[Var, ...]) -> Iterator[Value]:
-        inputs = [self._values_of(term, min(depth, 3), seen)[:6] for term in call.inputs]
-        if not all(inputs):
-            return
-        for at in range(max(map(len, inputs))):
-            try:
-                yield builtins.compute(call.builtin, [values[at % len(values)] for values in inputs])
-            except builtins.EvaluationError:
-                continue
 
     def _stacks(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
         holder = self._holder(variable, bindings)
@@ -244,7 +232,7 @@ class Valuation:
                 stack = str(given.value)
             if relation_name(row.relation) == "heat:resource" and isinstance(cells["name"], Const):
                 name = str(cells["name"].value)
-            if relation_name(row.relation).startswith(("os:", "aws:", "datalog_gate:")):
+            if relation_name(row.relation).startswith(RESOURCE_TABLES):
                 kind = relation_name(row.relation).rpartition(":")[2].partition(".")[0]
         if name is not None:
             return (ResourceId(f"{stack}/{name}"),)
@@ -262,27 +250,20 @@ class Valuation:
         }
 
 
-def _typical(name: str, column: Column, kinds: Kind) -> Iterator[Value]:
-    """Readable values of a column."""
-    if column.allowed:
-        yield from column.allowed[:40]
-        if column.closed:
-            return
-    yield from column.numbers
-    if (name, column.name) == ("heat:resource", "type"):
-        yield from TYPES
-    if "cidr" in column.custom:
-        yield from NETWORKS
-    if Kind.NUMBER in kinds:
-        low, high = column.range
-        yield from (value for value in (low, 1, 0, 2, 10, high) if value is not None)
-    if Kind.STRING in kinds and (column.name.endswith("_at") or column.name in ("time", "read", "updated_time")):
-        yield from TIMES
-    elif Kind.STRING in kinds:
-        word = column.name.strip("_")
-        yield from (WORDS.get(word, f"{word}-1"), f"{word}-2", f"other-{word}")
-    if Kind.BOOLEAN in kinds:
-        yield from (FALSE, TRUE) if column.name == "hidden" else (TRUE, FALSE)
+def _may_stay_open(columns: Sequence[tuple[str, Column]]) -> bool:
+    """Whether a variable is a property that only one row has, and so needs no value if no condition is on it."""
+    (name, column), *others = columns
+    is_property = name.startswith(RESOURCE_TABLES) and not column.name.startswith("_")
+    return not others and (is_property or (name == "heat:stack" and column.name in ("version", "description", "name")))
+
+
+def _compute(builtin: str, inputs: Sequence[Sequence[Value]]) -> Iterator[Value]:
+    """The results for some of the inputs."""
+    for at in range(min(6, max(map(len, inputs)))):
+        try:
+            yield builtins.compute(builtin, [values[at % len(values)] for values in inputs])
+        except builtins.EvaluationError:
+            continue
 
 
 def _fits(value: Value, kinds: Kind, columns: Sequence[Column]) -> bool:
@@ -292,6 +273,8 @@ def _fits(value: Value, kinds: Kind, columns: Sequence[Column]) -> bool:
         if isinstance(value, str) and column.closed and value not in column.allowed:
             return False
         low, high = column.range
-        if isinstance(value, int | Decimal) and ((low is not None and value < low) or (high is not None and value > high)):
+        if isinstance(value, int | Decimal) and not (low is None or low <= value):
+            return False
+        if isinstance(value, int | Decimal) and not (high is None or value <= high):
             return False
     return True

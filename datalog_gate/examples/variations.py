@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.examples.case_building import Case, Data, templates_of
-from datalog_gate.examples.hints import Columns
+from datalog_gate.examples.column_hints import Columns
 from datalog_gate.examples.example_properties import Step, complete, plain, put
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.resource_types import tables_of
@@ -123,7 +123,7 @@ def _paths(data: Data, path: Path = ()) -> Iterator[Path]:
 
 
 def _without(case: Case, path: Path, catalogue: Catalogue) -> Case | None:
-    if path[-1] in FIXED and len(path) != 2 or path[-2:] in (("stack", "resources"), ("against", "resources")):
+    if path[-1] in FIXED:
         return None
     other = copy.deepcopy(case)
     inside = get(other, path[:-1])

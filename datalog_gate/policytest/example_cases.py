@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
 
-from datalog_gate.examples.case_building import Case
+from datalog_gate.base.records import replace
+from datalog_gate.examples.case_building import Case as ExampleCase
 from datalog_gate.examples.example_search import PolicyExamples
 from datalog_gate.policytest.comparison import CaseFinding
 from datalog_gate.policytest.editor import add_case
+from datalog_gate.policytest.suite import Suite
+from datalog_gate.policytest.testfile import Case
 
-Findings = Callable[[Case], Sequence[CaseFinding]]
-"""The findings of a case, as its test is to expect them."""
 
-
-def write_cases(text: str, file: str, found: Iterable[PolicyExamples], judge: Findings | None = None) -> str:
-    """Add the examples to the text of a test file as cases. They expect what `judge` finds, or else the finding of
-    their policy. Errors: InputError, UsageError."""
+def write_cases(text: str, file: str, found: Iterable[PolicyExamples], suite: Suite | None = None) -> str:
+    """Add the examples to the text of a test file as cases. They expect what the policies of the suite find, or else
+    the finding of their own policy. Errors: InputError, UsageError."""
     for examples in found:
         for name, case, findings in _cases(examples):
-            text = add_case(text, file, name, case, judge(case) if judge else findings)
+            text = add_case(text, file, name, case, _judge(suite, name, case) if suite else findings)
     return text
 
 
-def _cases(found: PolicyExamples) -> Iterator[tuple[str, Case, list[CaseFinding]]]:
+def _cases(found: PolicyExamples) -> Iterator[tuple[str, ExampleCase, list[CaseFinding]]]:
     """The name, the case and the finding of each example."""
     policy, number = found.policy.id, 0
     for example in found.examples:
@@ -32,3 +34,9 @@ def _cases(found: PolicyExamples) -> Iterator[tuple[str, Case, list[CaseFinding]
         for flip in example.flips:
             number += 1
             yield f"{policy} passes {number}: {flip.condition} is false", flip.case, []
+
+
+def _judge(suite: Suite, name: str, case: ExampleCase) -> list[CaseFinding]:
+    """What the suite finds, without lines, since the case has none yet."""
+    given: dict[str, Any] = {**case, "now": datetime.fromisoformat(case["now"])}
+    return [replace(finding, place=None) for finding in suite.run(Case(name, 1, given, {})).findings]

@@ -14,5 +14,5 @@ from datalog_gate.analysis.linting import Found, Review, lint, warn
 def find_untested_policies(review: Review) -> Found:
     for policy in review.policies:
         if policy.id not in review.tested:
-            advice = f"add a case to the test.yaml beside it that expects {{policy: {policy.id}}}"
+            advice = f"write its examples as cases with `datalog-gate test --init {policy.id}`"
             yield warn("no-test", f"no test expects {policy.id}", policy.span, advice)

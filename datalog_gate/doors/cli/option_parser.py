@@ -250,7 +250,9 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     job = test.add_mutually_exclusive_group()
     job.add_argument("--coverage", action="store_true", help="print the parts of the rules that no case covers")
     job.add_argument("--mutate", action="store_true", help="print the faults in the rules that no case detects")
-    job.add_argument("--init", metavar="TEMPLATE|POLICY", help="write a case for a template, or the examples of a policy")
+    job.add_argument(
+        "--init", metavar="TEMPLATE|POLICY", help="write a case for a template, or the examples of a policy"
+    )
     job.add_argument("--update", action="store_true", help="rewrite expectations that differ, after showing the change")
     test.add_argument("--min-coverage", type=float, metavar="PERCENT", help="exit 5 below it")
     test.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")

@@ -14,10 +14,20 @@ from typing import TYPE_CHECKING
 from datalog_gate.base.errors import GateError, UsageError
 from datalog_gate.doors.cli.common import OK, print_note, replace_file
 from datalog_gate.files.templates import read_text
-from datalog_gate.policytest.suite import FAILED, Suite, read_suite, run, suite_of, test_files
+from datalog_gate.policytest.suite import (
+    FAILED,
+    Suite,
+    default_paths,
+    read_suite,
+    run,
+    suite_of,
+    test_files,
+)
 from datalog_gate.policytest.testfile import Case
 
 if TYPE_CHECKING:
+    from datalog_gate.analysis.policy import Policy
+    from datalog_gate.api import Rules
     from datalog_gate.policytest.comparison import CaseResult
     from datalog_gate.policytest.coverage import Coverage
     from datalog_gate.policytest.mutation import Mutation
@@ -59,9 +69,11 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
-    """Append a case for a template to the test file, and print it."""
+    """Append a case for a template to the test file, or the examples of a policy, and print them."""
     from datalog_gate.policytest.editor import add_case
 
+    if not os.path.exists(options.init) and (policy := _find_policy(options)):
+        return _write_examples(options, *policy)
     if len(options.path) != 1:
         raise UsageError("test --init: give exactly one folder of rules, the one that the case is for")
     folder = Path(options.path[0])
@@ -72,19 +84,46 @@ def _init(options: argparse.Namespace) -> int:
     before = read_text(file) if os.path.exists(file) else ""
     name = Path(os.path.realpath(template)).parent.name if template.name == "template.yaml" else template.stem
     case = Case(name, 1, {"stack": template}, {})
-    suite = suite_of(
-        Path(os.path.realpath(file)),
-        (case,),
-        options.catalogue,
-        options.path,
-        options.configuration.value("rules"),
-        tests_all=True,
-    )
+    suite = _suite_around(file, (case,), options)
     result = suite.run(case, suite.stacks(case))
     after = add_case(before, str(file), name, {"stack": os.path.relpath(template, file.parent)}, result.findings)
+    return _write(file, before, after)
+
+
+def _suite_around(file: Path, cases: tuple[Case, ...], options: argparse.Namespace) -> Suite:
+    rules = options.configuration.value("rules")
+    resolved = Path(os.path.realpath(file))
+    return suite_of(resolved, cases, options.catalogue, options.path, rules, tests_all=True)
+
+
+def _write(file: Path, before: str, after: str) -> int:
+    """Write a test file, and print what was added."""
     replace_file(file, after)
     print(after.removeprefix(before.rstrip("\n")).lstrip("\n"), end="")
     return OK
+
+
+def _find_policy(options: argparse.Namespace) -> tuple[Rules, Policy] | None:
+    """The rules below the paths, and their policy with the id that `--init` gives, if there is one."""
+    from datalog_gate.api import load_rules
+    from datalog_gate.files.templates import read_catalogue
+
+    paths = options.path or options.configuration.value("rules") or default_paths()
+    rules = load_rules(*paths, catalogue=read_catalogue(*options.catalogue))
+    return next(((rules, policy) for policy in rules.policies if policy.id == options.init), None)
+
+
+def _write_examples(options: argparse.Namespace, rules: Rules, policy: Policy) -> int:
+    """Append the examples of a policy to the test file beside it, with what its folder's policies find now."""
+    from datalog_gate.policytest.example_cases import write_cases
+
+    found = rules.examples(policy.id)
+    if not found.examples:
+        raise UsageError(f"test --init: no stack was found that {policy.id} denies; `examples` says how far it came")
+    file = Path(policy.span.file).parent / "test.yaml"
+    before = read_text(file) if os.path.exists(file) else ""
+    suite = _suite_around(file, (), options)
+    return _write(file, before, write_cases(before, str(file), [found], suite))
 
 
 def _update(options: argparse.Namespace) -> int:

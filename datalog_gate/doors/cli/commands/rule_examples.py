@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datalog_gate import api
 from datalog_gate.base.diagnostics import Span, did_you_mean
 from datalog_gate.base.errors import UsageError
-from datalog_gate.doors.cli.common import DENIED, OK, load_rules, print_note
+from datalog_gate.doors.cli.common import DENIED, OK, load_rules
 from datalog_gate.examples.case_building import Case
 from datalog_gate.examples.example_search import PolicyExamples
 from datalog_gate.files.templates import read_stack
