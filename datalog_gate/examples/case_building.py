@@ -66,7 +66,9 @@ def _repeated(
         own = rows[first:last]
         outer = {value for _, row in rows[:first] + rows[last:] for value in row.values()}
         counted = {term.value for term in (resolve(term, bindings) for term in terms) if isinstance(term, Const)}
-        changing = {value for _, row in own for value in row.values() if isinstance(value, ResourceId)} - outer
+        changing: set[Value] = {
+            value for _, row in own for value in row.values() if isinstance(value, ResourceId) and value not in outer
+        }
         changing |= {value for value in counted if isinstance(value, str)}
         for number in range(2, min(wanted.value, MOST_REPEATED) + 1):
             for relation, row in own:

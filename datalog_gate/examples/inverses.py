@@ -57,10 +57,10 @@ def _of_number(name: str, at: int, others: Sequence[Value], result: int | Decima
             case "-":
                 yield result + other if at == 0 else other - result
             case "*" if other:
-                yield int(result / other)
-                yield int(result / other) + 1
-            case "/" if other:
-                yield result * other if at == 0 else other / result
+                yield int(result // other)
+                yield int(result // other) + 1
+            case "/" if at == 0:
+                yield result * other
     yield result
 
 

@@ -19,7 +19,8 @@ from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import DecisionRequest, read_action, read_caller, read_time
 from datalog_gate.engine.native import evaluate_once
-from datalog_gate.examples.case_building import Case, Data
+from datalog_gate.examples.case_building import Case
+from datalog_gate.examples.example_properties import Data
 from datalog_gate.examples.valuation import ROOT
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.schema.relations import EFFECTIVE, UNLOCKED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from datalog_gate.analysis.program import (
@@ -24,14 +24,17 @@ from datalog_gate.analysis.program import (
     variables,
 )
 from datalog_gate.base.records import dataclass, field, replace
+from datalog_gate.base.values import Value
 from datalog_gate.examples.conditions import Bindings, Condition, Conjunction, propagate, resolve, unify
 from datalog_gate.schema.declaration import Column, RelationRef, RelationVersion
 
 MAX_DEPTH = 12
 """The maximum number of rules between the policy and a row."""
+MAX_NEGATED_DEPTH = 4
+"""The maximum number of rules between a negation and a row."""
 MAX_ABSENCES = 300
 """The steps in which the rows that are there are searched for those that a negation forbids."""
-EMPTY = {"count": 0, "sum": 0, "list": ""}
+EMPTY: Mapping[FoldFunction, Value] = {"count": 0, "sum": 0, "list": ""}
 """What aggregates over nothing give; the others have no value."""
 
 
@@ -205,9 +208,8 @@ class Unfolder:
         if goal.first is None:
             inner = tuple(Goal(part, goal.rules) for part in literal.body)
             yield (*inner, goal._replace(first=len(sketch.rows))), sketch
-            empty = EMPTY.get(literal.function)
-            if empty is not None:
-                yield from _bound(sketch, unify(literal.target, Const(empty), sketch.bindings))
+            if literal.function in EMPTY:
+                yield from _bound(sketch, unify(literal.target, Const(EMPTY[literal.function]), sketch.bindings))
             return
         repeat = Repeat(literal.function, literal.target, literal.terms, goal.first, len(sketch.rows))
         sketch = replace(sketch, repeats=(*sketch.repeats, repeat))
@@ -250,16 +252,15 @@ class Unfolder:
         self, literal: Match, rules: tuple[int, ...], sketch: Sketch
     ) -> Iterator[tuple[tuple[Goal, ...], list[Condition]]]:
         """The rules and rows that a match may read, with the equations of its arguments."""
-        heads: list[tuple[tuple[Goal, ...], Sequence[Operand]]]
+        heads: list[tuple[tuple[Goal, ...], Sequence[Operand]]] = []
         if literal.relation not in self.groups:
-            heads = [((), row.terms) for row in sketch.rows if row.relation == literal.relation]
-        else:
-            heads = []
-            for rule in self.groups[literal.relation] if len(rules) < 4 else ():
+            heads += [((), row.terms) for row in sketch.rows if row.relation == literal.relation]
+        elif len(rules) < MAX_NEGATED_DEPTH:
+            for rule in self.groups[literal.relation]:
                 body, head = self._renamed(rule)
                 heads.append((tuple(Goal(inner, (*rules, self.ids[id(rule)])) for inner in body), head))
-        for goals, head in heads:
-            equal = [Condition(Compare("=", term, head[at], literal.span)) for at, term in literal.column_terms]
+        for goals, terms in heads:
+            equal = [Condition(Compare("=", term, terms[at], literal.span)) for at, term in literal.column_terms]
             yield goals, equal
 
     def _renamed(self, rule: CheckedRule) -> tuple[tuple[CheckedLiteral, ...], tuple[Operand, ...]]:

@@ -10,7 +10,7 @@ from datalog_gate.analysis.program import NULL, Call, Compare, Const, Operand, P
 from datalog_gate.base.values import Kind, ResourceId, Value, kind_of
 from datalog_gate.engine import builtins
 from datalog_gate.examples.column_hints import Columns, typical_values
-from datalog_gate.examples.conditions import Bindings, Condition, propagate, resolve
+from datalog_gate.examples.conditions import Bindings, Condition, Conjunction, propagate, resolve
 from datalog_gate.examples.inverses import invert, neighbours
 from datalog_gate.examples.unfolding import InputRow, Sketch, Unfolder
 from datalog_gate.schema.declaration import Column, relation_name
@@ -48,8 +48,9 @@ class Valuation:
                     self._columns.setdefault(term, []).append((relation_name(row.relation), column))
         all_columns = self._columns
         self._columns = {term: columns for term, columns in all_columns.items() if not _may_stay_open(columns)}
-        for condition in (*self._conditions, *self._forbidden):
-            for variable in condition.variables(self._bindings):
+        tests: list[Condition | Conjunction] = [*self._conditions, *self._forbidden]
+        for test in tests:
+            for variable in test.variables(self._bindings):
                 self._columns.setdefault(variable, all_columns.get(variable, []))
         self._counts = {resolve(repeat.target, self._bindings): repeat.function for repeat in sketch.repeats}
         for target in self._counts:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from datalog_gate.base.values import ResourceId, Value
-from datalog_gate.examples.case_building import Case, Data, templates_of
+from datalog_gate.examples.case_building import Case, templates_of
 from datalog_gate.examples.column_hints import Columns
-from datalog_gate.examples.example_properties import Step, complete, plain, put
+from datalog_gate.examples.example_properties import Data, Step, complete, plain, put
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.resource_types import tables_of
 

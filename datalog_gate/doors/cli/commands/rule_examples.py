@@ -15,6 +15,7 @@ from datalog_gate.examples.example_search import PolicyExamples
 from datalog_gate.files.templates import read_stack
 from datalog_gate.policytest.comparison import flow
 from datalog_gate.policytest.example_cases import write_cases
+from datalog_gate.stack.model import Stack
 
 SCHEMA = "datalog-gate/examples/1"
 LEFT_OUT = ("heat_template_version", "now")
@@ -66,7 +67,7 @@ def _change(newly: bool) -> str:
     return "newly denied" if newly else "no longer denied"
 
 
-def _found(rules: api.Rules, stack: api.Stack, ids: list[str]) -> set[tuple[str, str]]:
+def _found(rules: api.Rules, stack: Stack, ids: list[str]) -> set[tuple[str, str]]:
     decision = rules.decide(stack)
     return {
         (policy, violation.resource.path if violation.resource else "")
