@@ -149,6 +149,8 @@ OPTIONS: dict[str, str] = {
     "lint": "--catalogue types,--format format",
     "fmt": "--check,--from-congress",
     "docs": f"{RULE_OPTIONS},--output output",
+    "examples": f"{RULE_OPTIONS},--format format",
+    "diff": "--policy text",
     "rules": "--format format",
     "rules init": "",
     "explain": f"--log log,{RULE_OPTIONS},--inventory rows,--waivers waivers,--format format",
@@ -176,6 +178,7 @@ OPERANDS: dict[str, list[str]] = {
     "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
     "rules init": ["copy", "name?"], "explain": ["decision"], "replay": ["log"], "waive": ["decision", "number"],
     "waivers check": ["waivers?"],
+    "examples": ["name?"], "diff": ["rules", "rules", "template?"],
     "store import": ["log", "rules?"], "scan query": ["query"],
 }  # fmt: skip
 NEEDED = {"--rules", "--heat-conf", "--owner", "--reason", "--expires", "--log"}
@@ -184,6 +187,7 @@ CODES = {
     "check": {0, 1, 2, 3, 4, 64}, "facts": {0, 3, 64}, "relations": {0, 3, 64},
     "query": {0, 2, 3, 4, 64},
     "test": {0, 2, 3, 5, 64}, "lint": {0, 2, 3, 64}, "fmt": {0, 1, 2, 3, 64}, "docs": {0, 2, 3, 64},
+    "examples": {0, 2, 3, 64}, "diff": {0, 1, 2, 3, 4, 64},
     "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},
     "waive": {0, 2, 3, 64}, "waivers": {0, 1, 2, 3, 64}, "services": {0, 1, 3, 64},
     "doctor": {0, 1, 3, 64}, "store": {0, 1, 3, 64},

@@ -23,7 +23,7 @@ NOW = "2027-03-01T10:00:00Z"
 VERSION = "2018-08-31"
 MOST_REPEATED = 300
 GROUP, SCALING = "OS::Heat::ResourceGroup", "OS::Heat::AutoScalingGroup"
-GRANT, SERVER, DEPLOYMENT = "DatalogGate::Policy", "OS::Nova::Server", "OS::Heat::SoftwareDeployment"
+SERVER, DEPLOYMENT = "OS::Nova::Server", "OS::Heat::SoftwareDeployment"
 VALUES: Mapping[str, Data] = {"string": "x", "number": 1, "boolean": True, "json": {"key": "x"}}
 """Values of parameters by type."""
 
@@ -109,7 +109,7 @@ class _Builder:
         if name.startswith(RESOURCE_TABLES):
             self._add_properties(name, row, old, late)
         elif name.startswith("gate:") and name != "gate:inventory":
-            self._add_request(name, row, old)
+            self._add_request(name, row)
         elif name.startswith("heat:") and name != "heat:stacks":
             subject = row.get("id")
             if isinstance(subject, ResourceId):
@@ -285,7 +285,7 @@ class _Builder:
         if section == "parameters":
             template.setdefault("parameters", {}).setdefault(key, {"type": "string"})
 
-    def _add_request(self, name: str, row: Row, old: bool) -> None:
+    def _add_request(self, name: str, row: Row) -> None:
         match name:
             case "gate:request":
                 self._case["action"] = row.get("action")
@@ -298,21 +298,6 @@ class _Builder:
                 self._case.setdefault("caller", {}).setdefault("roles", []).append(row.get("role"))
             case "gate:service":
                 self._add_service(row.get("name"))
-            case "gate:grant" | "gate:grant_option" | "gate:grant_scope" if isinstance(row.get("id"), ResourceId):
-                self._add_grant(row, old)
-
-    def _add_grant(self, row: Row, old: bool) -> None:
-        subject, scope = row["id"], row.get("resource")
-        assert isinstance(subject, ResourceId)
-        properties = self._resource(subject, old, GRANT)["properties"]
-        if row.get("service"):
-            properties["service"] = row["service"]
-            self._add_service(row["service"])
-        if row.get("path"):
-            put(properties, ["options", *split_path(row["path"])], plain(row.get("value", "x")))
-        if isinstance(scope, ResourceId):
-            self._resource(scope, old)
-            properties["scope"] = sorted({*properties.get("scope", ()), scope.name})
 
     def _add_service(self, name: Value) -> None:
         services = self._case.setdefault("services", [])

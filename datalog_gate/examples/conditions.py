@@ -40,22 +40,6 @@ class Condition(NamedTuple):
                 yield term
 
 
-class Conjunction(NamedTuple):
-    """Conditions that must not all be met: rows that are there would make a negation false."""
-
-    conditions: tuple[Condition, ...]
-
-    def decide(self, bindings: Bindings) -> bool | None:
-        answers = [condition.decide(bindings) for condition in self.conditions]
-        if False in answers:
-            return True
-        return None if None in answers else False
-
-    def variables(self, bindings: Bindings) -> Iterator[Var]:
-        for condition in self.conditions:
-            yield from condition.variables(bindings)
-
-
 def resolve(term: Term, bindings: Bindings) -> Term:
     """The value or the last variable that a term is bound to."""
     while isinstance(term, Var) and term in bindings:

@@ -49,7 +49,7 @@ def list_conditions(
                     body = (*rule.body[:at], replace(literal, arguments=arguments), *rule.body[at + 1 :])
                     name = f"{columns[place].name}={show(term.value)}"
                     yield Dropped(number, replace(rule, body=body), name, literal.span)
-        if not isinstance(literal, Fold) and not _binding(literal, others):
+        if text and not isinstance(literal, Fold) and not _binding(literal, others):
             yield Dropped(number, replace(rule, body=others), text, literal.span)
 
 

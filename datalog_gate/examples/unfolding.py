@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from datalog_gate.analysis.program import (
@@ -25,15 +25,11 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Value
-from datalog_gate.examples.conditions import Bindings, Condition, Conjunction, propagate, resolve, unify
+from datalog_gate.examples.conditions import Bindings, Condition, propagate, resolve, unify
 from datalog_gate.schema.declaration import Column, RelationRef, RelationVersion
 
 MAX_DEPTH = 12
 """The maximum number of rules between the policy and a row."""
-MAX_NEGATED_DEPTH = 4
-"""The maximum number of rules between a negation and a row."""
-MAX_ABSENCES = 300
-"""The steps in which the rows that are there are searched for those that a negation forbids."""
 EMPTY: Mapping[FoldFunction, Value] = {"count": 0, "sum": 0, "list": ""}
 """What aggregates over nothing give; the others have no value."""
 
@@ -62,7 +58,6 @@ class Sketch:
     rows: tuple[InputRow, ...] = ()
     bindings: Bindings = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
-    absences: tuple[Without, ...] = ()
     repeats: tuple[Repeat, ...] = ()
     met: int = 0
     """The number of literals that were unfolded."""
@@ -144,7 +139,7 @@ class Unfolder:
             case Without((Compare() | Call() as test,)) if not getattr(test, "outputs", ()):
                 yield (), replace(sketch, conditions=(*sketch.conditions, Condition(test, False)))
             case Without():
-                yield (), replace(sketch, absences=(*sketch.absences, literal))
+                yield (), sketch  # the judge sees whether it holds
             case Fold():
                 yield from self._by_aggregate(goal, literal, sketch)
 
@@ -218,51 +213,6 @@ class Unfolder:
         else:
             yield (), sketch
 
-    def forbidden(self, sketch: Sketch) -> Iterator[Conjunction]:
-        """What the negations of a sketch forbid of the rows that are there. Negations and aggregates within negations
-        are left to the judge."""
-        known = {resolve(term, sketch.bindings) for row in sketch.rows for term in row.terms}
-        known |= {variable for test in sketch.conditions for variable in test.variables(sketch.bindings)}
-        for absence in sketch.absences:
-            for found in self._matching(absence.body, sketch):
-                conjunction = _with_outer_variables(found, known, sketch.bindings)
-                if conjunction is not None:
-                    yield conjunction
-
-    def _matching(self, body: Iterable[CheckedLiteral], sketch: Sketch) -> Iterator[tuple[Condition, ...]]:
-        """The conditions under which rows that are there match a body."""
-        waiting: list[tuple[tuple[Goal, ...], tuple[Condition, ...]]] = [
-            (tuple(Goal(literal, ()) for literal in body), ())
-        ]
-        for _ in range(MAX_ABSENCES):
-            if not waiting:
-                return
-            goals, found = waiting.pop()
-            if not goals:
-                yield found
-                continue
-            (literal, rules, _), *rest = goals
-            if isinstance(literal, Compare | Call):
-                waiting.append((tuple(rest), (*found, Condition(literal))))
-            elif isinstance(literal, Match):
-                for more, equal in self._sources(literal, rules, sketch):
-                    waiting.append(((*more, *rest), (*found, *equal)))
-
-    def _sources(
-        self, literal: Match, rules: tuple[int, ...], sketch: Sketch
-    ) -> Iterator[tuple[tuple[Goal, ...], list[Condition]]]:
-        """The rules and rows that a match may read, with the equations of its arguments."""
-        heads: list[tuple[tuple[Goal, ...], Sequence[Operand]]] = []
-        if literal.relation not in self.groups:
-            heads += [((), row.terms) for row in sketch.rows if row.relation == literal.relation]
-        elif len(rules) < MAX_NEGATED_DEPTH:
-            for rule in self.groups[literal.relation]:
-                body, head = self._renamed(rule)
-                heads.append((tuple(Goal(inner, (*rules, self.ids[id(rule)])) for inner in body), head))
-        for goals, terms in heads:
-            equal = [Condition(Compare("=", term, terms[at], literal.span)) for at, term in literal.column_terms]
-            yield goals, equal
-
     def _renamed(self, rule: CheckedRule) -> tuple[tuple[CheckedLiteral, ...], tuple[Operand, ...]]:
         """The body and the head of a rule, with new variables."""
         self._fresh += 1
@@ -298,33 +248,3 @@ def _settle(sketch: Sketch) -> Sketch | None:
     """The sketch without conditions that are met; None if one can't be."""
     settled = propagate(sketch.conditions, sketch.bindings)
     return replace(sketch, bindings=settled[0], conditions=settled[1]) if settled else None
-
-
-def _with_outer_variables(found: Sequence[Condition], known: set[Operand], bindings: Bindings) -> Conjunction | None:
-    """The conditions in terms of variables that the sketch knows; None if they can't all be met, or can't be computed
-    from these."""
-    local = dict(bindings)
-    rest = []
-    for condition in found:
-        literal = condition.literal
-        if isinstance(literal, Compare) and literal.comparator == "=":
-            left, right = resolve(literal.left, local), resolve(literal.right, local)
-            for one, other in ((left, right), (right, left)):
-                if isinstance(one, Var) and one not in known and one != other:
-                    local[one] = other
-                    break
-            else:
-                rest.append(condition)
-        else:
-            rest.append(condition)
-    rest = [Condition(renamed(test.literal, _resolved(test, local)), test.holds) for test in rest]
-    if any(isinstance(test.literal, Call) and test.literal.outputs for test in rest):
-        return None
-    answers = [test.decide(bindings) for test in rest]
-    if False in answers:
-        return None
-    return Conjunction(tuple(test for test, answer in zip(rest, answers, strict=True) if answer is None))
-
-
-def _resolved(condition: Condition, bindings: Bindings) -> dict[Var, Operand]:
-    return {variable: resolve(variable, bindings) for variable in variables(condition.literal)}

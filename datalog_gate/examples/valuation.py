@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from datalog_gate.analysis.program import NULL, Call, Compare, Const, Operand, Pattern, Var
+from datalog_gate.analysis.program import Call, Compare, Const, Operand, Pattern, Var
 from datalog_gate.base.values import Kind, ResourceId, Value, kind_of
 from datalog_gate.engine import builtins
 from datalog_gate.examples.column_hints import Columns, typical_values
-from datalog_gate.examples.conditions import Bindings, Condition, Conjunction, propagate, resolve
+from datalog_gate.examples.conditions import Bindings, Condition, propagate, resolve
 from datalog_gate.examples.inverses import invert, neighbours
 from datalog_gate.examples.unfolding import InputRow, Sketch, Unfolder
 from datalog_gate.schema.declaration import Column, relation_name
@@ -38,7 +38,6 @@ class Valuation:
         self._hints = hints
         self._steps = steps
         self._conditions = sketch.conditions
-        self._forbidden = tuple(unfolder.forbidden(sketch))
         self._columns: dict[Var, list[tuple[str, Column]]] = {}
         self._of_row = {row.relation: unfolder.columns(row.relation) for row in sketch.rows}
         for row in sketch.rows:
@@ -48,9 +47,8 @@ class Valuation:
                     self._columns.setdefault(term, []).append((relation_name(row.relation), column))
         all_columns = self._columns
         self._columns = {term: columns for term, columns in all_columns.items() if not _may_stay_open(columns)}
-        tests: list[Condition | Conjunction] = [*self._conditions, *self._forbidden]
-        for test in tests:
-            for variable in test.variables(self._bindings):
+        for condition in self._conditions:
+            for variable in condition.variables(self._bindings):
                 self._columns.setdefault(variable, all_columns.get(variable, []))
         self._counts = {resolve(repeat.target, self._bindings): repeat.function for repeat in sketch.repeats}
         for target in self._counts:
@@ -73,8 +71,6 @@ class Valuation:
         if settled is None:
             return
         bindings, open_ = settled
-        if any(conjunction.decide(bindings) is False for conjunction in self._forbidden):
-            return
         free = [variable for variable in order if isinstance(resolve(variable, bindings), Var)]
         if not free:
             yield bindings
@@ -100,28 +96,14 @@ class Valuation:
     def _candidates(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
         match self._rank(variable):
             case 0:
-                return self._stacks(variable, bindings)
+                return self._stacks(variable)
             case 2:
                 return self._resources(variable, bindings)
         kinds, columns = self._kinds(variable), [column for _, column in self._columns[variable]]
         if any(column.name.startswith("_index") for column in columns):
             return 0, 1, 2
-        wished = (*self._asked(variable, bindings), *self._wished(variable, kinds))
-        values = [value for value in wished if _fits(value, kinds, columns)]
+        values = [value for value in self._wished(variable, kinds) if _fits(value, kinds, columns)]
         return list(dict.fromkeys(values))[:MOST]
-
-    def _asked(self, variable: Var, bindings: Bindings) -> Iterator[Value]:
-        """The values that calls ask for whose other inputs are known by now."""
-        for condition, holds in self._all_conditions():
-            call = condition.literal
-            if isinstance(call, Compare) or len(call.inputs) < 2:
-                continue
-            inputs = [resolve(term, bindings) for term in call.inputs]
-            if variable in inputs and all(isinstance(term, Const) or term == variable for term in inputs):
-                others = [term.value if isinstance(term, Const) else None for term in inputs]
-                output = resolve(call.outputs[0], bindings) if call.outputs else None
-                result = output.value if isinstance(output, Const) else None
-                yield from invert(call.builtin, inputs.index(variable), others, result, holds)
 
     def _wished(self, variable: Var, kinds: Kind) -> Iterator[Value]:
         columns = self._columns[variable]
@@ -154,8 +136,8 @@ class Valuation:
     def _spread(self, reaching: dict[Var, dict[Value, None]]) -> bool:
         """Pass values through each condition once; whether any is new."""
         grown = False
-        for condition, holds in self._all_conditions():
-            for term, value in list(self._passed(condition.literal, holds, reaching)):
+        for condition in self._conditions:
+            for term, value in list(self._passed(condition, reaching)):
                 if not isinstance(term, Var) or value is None:
                     continue
                 values = reaching.setdefault(term, {})
@@ -165,9 +147,10 @@ class Valuation:
         return grown
 
     def _passed(
-        self, literal: Compare | Call, holds: bool, reaching: Mapping[Var, Mapping[Value, None]]
+        self, condition: Condition, reaching: Mapping[Var, Mapping[Value, None]]
     ) -> Iterator[tuple[Pattern, Value]]:
         """The values that a condition asks of its terms, by those of the others."""
+        literal = condition.literal
 
         def values_of(term: Pattern) -> list[Value]:
             term = resolve(term, self._bindings)
@@ -184,39 +167,15 @@ class Valuation:
         others = [next(iter(values), None) for values in inputs]
         for at, term in enumerate(literal.inputs):
             for result in results[:8] or [None]:
-                for value in invert(literal.builtin, at, others, result, holds):
+                for value in invert(literal.builtin, at, others, result, condition.holds):
                     yield resolve(term, self._bindings), value
         if literal.outputs and all(inputs):
             for value in _compute(literal.builtin, inputs):
                 yield resolve(literal.outputs[0], self._bindings), value
 
-    def _all_conditions(self) -> Iterator[tuple[Condition, bool]]:
-        for condition in self._conditions:
-            yield condition, condition.holds
-        for conjunction in self._forbidden:
-            for condition in conjunction.conditions:
-                yield condition, not condition.holds
-
-    def _stacks(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
-        holder = self._holder(variable, bindings)
-        if isinstance(holder, Var):
-            return ()
-        if holder is not None:
-            return (holder.value.path,) if isinstance(holder.value, ResourceId) else ()
+    def _stacks(self, variable: Var) -> Sequence[Value]:
         words = [value for value in self._reach(variable) if isinstance(value, str) and re.fullmatch(r"\w+", value)]
         return ROOT, "other", *words
-
-    def _holder(self, stack: Operand, bindings: Bindings) -> Operand | None:
-        """The resource that holds a stack; None for a root."""
-        for row in self._rows:
-            match relation_name(row.relation):
-                case "heat:nested" if resolve(row.terms[1], bindings) == stack:
-                    return resolve(row.terms[0], bindings)
-                case "heat:stack" if resolve(row.terms[0], bindings) == stack:
-                    parent = resolve(row.terms[2], bindings)
-                    if parent != NULL and (isinstance(parent, Const) or len(self._columns.get(parent, ())) > 1):
-                        return parent
-        return None
 
     def _resources(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
         stack, name, kind = ROOT, None, variable.name.lower() or "resource"

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -100,6 +101,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     end = words.index("--") if words[:1] == ["test"] and "--" in words else len(words)
     if "--version" in words[:end]:
         words, end = ["--version"], 1
+    if words[:1] == ["diff"]:
+        words = _with_operands_last(words)
     parser = create_parser(words[0] if words else "")
     if "" in words[:end]:
         parser.error("an argument is empty: is a variable of the shell unset?")
@@ -110,6 +113,17 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     for name, value in (("format", "text"), ("output", [])):  # for commands without these options
         setattr(options, name, getattr(options, name, value))
     return options
+
+
+def _with_operands_last(words: Sequence[str]) -> list[str]:
+    """The words of `diff` with its options first: `argparse` takes operands that may be missing only in one piece."""
+    front, operands, rest = [words[0]], list[str](), iter(words[1:])
+    for word in rest:
+        if word == "--policy":
+            front += [word, *islice(rest, 1)]
+        else:
+            (front if word.startswith("--") else operands).append(word)
+    return [*front, *operands]
 
 
 def _complete(options: argparse.Namespace, names: Sequence[str]) -> None:

@@ -1,0 +1,92 @@
+"""The commands `examples` and `diff`, and `test --init POLICY`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.doors.cli.main import main
+
+RULES = '@deny("big", "{v} is big")\nbig(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 > 500.\n'
+NEVER = '@deny("never", "{v}")\nnever(v) :- os:cinder:volume(_id=v, name=n), n = "a", ends_with(n, "b").\n'
+VOLUME = 'volume: {type: "OS::Cinder::Volume", properties: {size: %s}}'
+TEMPLATE = "heat_template_version: 2018-08-31\nresources: {data: {type: OS::Cinder::Volume, properties: {size: 501}}}\n"
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "m.dl").write_text(RULES)
+    return tmp_path / "rules"
+
+
+def test_examples_are_printed_for_people(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["examples", "big", "--rules", str(rules)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"big  {rules}/m.dl:2",
+        f"denies    {VOLUME % 501}",
+        f"passes    {VOLUME % 500}    n ?? 0 > 500 is false",
+    ]
+
+
+def test_what_has_no_example_says_so(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (rules / "n.dl").write_text(NEVER)
+    assert main(["examples", "never", "--rules", str(rules)]) == 0
+    said = "no-example: no stack was found that it denies; the furthest attempt failed at"
+    assert capsys.readouterr().out.splitlines()[1] == f'{said} ends_with(n, "b"), {rules}/n.dl:2'
+
+
+def test_examples_are_printed_for_programs(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["examples", "--rules", str(rules), "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    (policy,) = data["policies"]
+    (example,) = policy["examples"]
+    assert (data["schema"], policy["policy"], policy["no-example"]) == ("datalog-gate/examples/1", "big", None)
+    assert (example["message"], example["resource"]) == ("volume is big", "stack/volume")
+    assert [flip["condition"] for flip in example["passes"]] == ["n ?? 0 > 500"]
+
+
+def test_yaml_is_a_test_file_that_passes(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["examples", "--rules", str(rules), "--format", "yaml"]) == 0
+    text = capsys.readouterr().out
+    (rules / "test.yaml").write_text(text)
+    assert main(["test", str(rules), "--coverage"]) == 0
+    assert text.count("- name:") == 2
+
+
+def test_the_examples_of_a_policy_become_cases(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", str(rules)]) == 2
+    assert "datalog-gate test --init big" in capsys.readouterr().out
+    assert main(["test", "--init", "big", str(rules)]) == 0
+    assert capsys.readouterr().out == (rules / "test.yaml").read_text()
+    assert main(["lint", str(rules)]) == 0
+    assert main(["test", "--init", "big", str(rules)]) == 64
+    assert "already has a case" in capsys.readouterr().err
+
+
+def test_a_policy_without_an_example_has_no_cases(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (rules / "m.dl").write_text(NEVER)
+    assert main(["test", "--init", "never", str(rules)]) == 64
+    assert "no stack was found that never denies" in capsys.readouterr().err
+    assert not (rules / "test.yaml").exists()
+
+
+def test_rules_are_compared(rules: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new, template = tmp_path / "new.dl", tmp_path / "web.yaml"
+    new.write_text(RULES.replace("> 500", "> 501"))
+    template.write_text(TEMPLATE)
+    assert main(["diff", str(rules), str(new), str(template)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"big: no longer denied: {VOLUME % 501}",
+        f"big: no longer denied: {template}: web/data",
+    ]
+    assert main(["diff", str(rules), str(rules), "--policy", "big", str(template)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("command", ["examples bgi --rules RULES", "diff RULES RULES --policy bgi"])
+def test_a_policy_that_is_not_there_is_said(command: str, rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(rules) if word == "RULES" else word for word in command.split()]) == 64
+    assert "there is no policy bgi: did you mean big?" in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""Examples of policies: small ones, and true ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.engine.builtins import holds
+from datalog_gate.examples.differences import Difference, find_differences, list_cases
+from datalog_gate.examples.example_search import PolicyExamples, find_examples
+from datalog_gate.examples.sample_texts import sample_pattern
+
+ROOT = Path(__file__).parents[3]
+
+
+def search(text: str) -> PolicyExamples:
+    rules = load([RuleFile("m", "m.dl", f'@deny("a", "no")\n{text}')])
+    return find_examples(rules, rules.policies[0])
+
+
+def resources(case: dict[str, Any]) -> dict[str, Any]:
+    return {name: one.get("properties", {}) for name, one in case["stack"]["resources"].items()}
+
+
+@pytest.mark.parametrize(
+    ("rule", "denied", "flips"),
+    [
+        (
+            'p(s) :- os:nova:server(_id=s, name=n), starts_with(n ?? "", "db").',
+            {"server": {"flavor": "m1.small", "name": "db"}},
+            {'starts_with(n ?? "", "db")': {"server": {"flavor": "m1.small", "name": "1db"}}},
+        ),
+        (
+            "p(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 > 500.",
+            {"volume": {"size": 501}},
+            {"n ?? 0 > 500": {"volume": {"size": 500}}},
+        ),
+        (
+            "p(s) :- os:nova:server(_id=s, key_name=null).",
+            {"server": {"flavor": "m1.small"}},
+            {"key_name=null": {"server": {"flavor": "m1.small", "key_name": "ops"}}},
+        ),
+        (
+            'p(s) :- os:nova:server(_id=s, flavor=f), not small(f). small("m1.small"). small("m1.tiny").',
+            {"server": {"flavor": "flavor-2"}},
+            {"not small(f)": {"server": {"flavor": "m1.small"}}},
+        ),
+        (
+            'p(s) :- os:nova:server(_id=s, name=n), matches(lower(n ?? ""), "^x[0-9]+$").',
+            {"server": {"flavor": "m1.small", "name": "x1"}},
+            {},
+        ),
+        (
+            "p(s) :- heat:stack(id=s), n = count{ v : os:nova:server(_stack=s, _id=v) }, n > 2.",
+            {"server": {"flavor": "m1.small"}, "server_2": {"flavor": "m1.small"}, "server_3": {"flavor": "m1.small"}},
+            {"n > 2": {"server_2": {"flavor": "m1.small"}, "server_3": {"flavor": "m1.small"}}},
+        ),
+    ],
+)
+def test_the_smallest_stack_is_denied_and_near_ones_pass(
+    rule: str, denied: dict[str, Any], flips: dict[str, Any]
+) -> None:
+    found = search(rule)
+    example = found.examples[0]
+    assert resources(example.case) == denied
+    shown = {flip.condition: resources(flip.case) for flip in example.flips}
+    assert {condition: shown.get(condition) for condition in flips} == flips
+
+
+def test_what_no_stack_can_have_is_said_with_the_condition() -> None:
+    found = search('p(s) :- os:nova:server(_id=s, name=n), n = "a", ends_with(n, "b").')
+    assert (found.examples, found.furthest, found.span and found.span.line) == ((), 'ends_with(n, "b")', 2)
+
+
+@pytest.mark.parametrize("pack", ["net", "security", "software"])
+def test_examples_are_judged_alike_by_the_whole_gate(pack: str) -> None:
+    rules = dg.load_rules(ROOT / "rules" / pack)
+    judged = 0
+    for policy in rules.policies:
+        for example in rules.examples(policy.id).examples:
+            cases = [(True, example.case), *((False, flip.case) for flip in example.flips)]
+            for denies, case in cases:
+                assert violates(rules, policy.id, case) is denies, (policy.id, case)
+                judged += 1
+    assert judged > 8
+
+
+def violates(rules: dg.Rules, policy: str, case: dict[str, Any]) -> bool:
+    stacks = {"stack": case["stack"], **case.get("modules", {})}
+    read = [dg.read_stack(json.dumps(template), stack_name=name) for name, template in stacks.items()]
+    given = {key: case[key] for key in ("action", "caller", "services", "inventory", "now") if key in case}
+    if "against" in case:
+        given["against"] = dg.read_stack(json.dumps(case["against"]), stack_name="stack")
+    on = next(own.on for own in rules.policies if own.id == policy)
+    usual = "update" if "against" in case else "create"
+    given.setdefault("action", usual if usual in on else min(on))
+    decision = rules.decide(read, cloud=case.get("projects", {}), **given)
+    return any(policy in violation.policies for violation in decision.violations)
+
+
+def test_a_search_is_repeatable() -> None:
+    rules = dg.load_rules(ROOT / "rules" / "net")
+    first, other = (rules.examples("net.open_ssh") for _ in range(2))
+    assert list_cases(first) == list_cases(other) != []
+
+
+def test_sets_differ_on_a_case_that_only_one_denies() -> None:
+    text = '@deny("a", "no")\np(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 {} 500.'
+    old, new = (load([RuleFile("m", "m.dl", text.format(sign))]) for sign in (">", ">="))
+    assert list(find_differences(old, old)) == []
+    (difference,) = find_differences(old, new)
+    assert (difference.policy, difference.newly, resources(difference.case)) == ("a", True, {"volume": {"size": 500}})
+    (back,) = find_differences(new, old, ["a"])
+    assert back == Difference("a", False, back.case)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^a+$", "x|yy", "[0-9]{2,3}-[a-z_]", "^(?:int_)?[^-]+$", r"\d\s\w\.", "(?i)^db", r"^\S*$"]
+)
+def test_samples_of_a_pattern_match_it(pattern: str) -> None:
+    samples = sample_pattern(pattern)
+    assert samples
+    assert any(holds("matches", (text, pattern), False) for text in samples)
+
+
+def test_a_pattern_that_python_does_not_know_has_no_samples() -> None:
+    assert sample_pattern(r"\pN") == ()
