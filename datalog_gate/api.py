@@ -33,7 +33,7 @@ from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
 
 if TYPE_CHECKING:
-    from datalog_gate.examples.differences import Difference
+    from datalog_gate.examples.differences import RuleDifference
     from datalog_gate.examples.example_search import PolicyExamples
     from datalog_gate.explain.explanation import Explanation
     from datalog_gate.scan.batch import ScanRequest
@@ -258,7 +258,7 @@ def load_rules(
     return Rules(load_cached(files, lambda: load(files), cache))
 
 
-def compare_rules(old: Rules, new: Rules, policies: Collection[str] = ()) -> Iterator[Difference]:
+def compare_rules(old: Rules, new: Rules, policies: Collection[str] = ()) -> Iterator[RuleDifference]:
     """Find small stacks that only one of two rule sets denies, by all policies or by those with these ids."""
     from datalog_gate.examples.differences import find_differences
 

@@ -1,4 +1,4 @@
-"""Turns rows of inputs into what they come from: a case in the form of a `test.yaml`."""
+"""Turns rows of inputs into a case as in a `test.yaml`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VALUES: Mapping[str, Data] = {"string": "x", "number": 1, "boolean": True, "json
 def build_case(unfolder: Unfolder, catalogue: Catalogue, sketch: Sketch, bindings: Bindings) -> Case:
     """The case of a sketch with values."""
     rows = _repeated(sketch, _valued(unfolder, sketch, bindings), bindings)
-    builder = _Builder(catalogue)
+    builder = _CaseBuilder(catalogue)
     for old in (False, True):
         some = [(reference, row) for reference, row in rows if is_old(reference) is old]
         if old and some:
@@ -86,7 +86,7 @@ def _numbered(value: Value, number: int) -> Value:
     return f"{value}{number}"
 
 
-class _Builder:
+class _CaseBuilder:
     """A case under construction. Rows are added twice: at first the resources, then with `late` their properties."""
 
     def __init__(self, catalogue: Catalogue) -> None:

@@ -89,17 +89,17 @@ def _sources(program: CheckedProgram, body: Sequence[CheckedLiteral]) -> Mapping
         if isinstance(literal, Call) and literal.builtin in CARRYING and literal.outputs[0]:
             sources[literal.outputs[0]] |= sources[literal.inputs[0]]
         elif isinstance(literal, Compare) and literal.equates_variables:
-            for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                sources[one] |= sources[other]
+            for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                sources[side] |= sources[other]
     return {term: columns for term, columns in sources.items() if isinstance(term, Var)}
 
 
 def _asked(literal: CheckedLiteral) -> Iterator[tuple[Var, Value]]:
     if isinstance(literal, Compare):
-        for one, _, other in literal.from_each_side:
-            if isinstance(one, Var) and isinstance(other, Const):
+        for side, _, other in literal.from_each_side:
+            if isinstance(side, Var) and isinstance(other, Const):
                 for value in neighbours(other.value):
-                    yield one, value
+                    yield side, value
     elif isinstance(literal, Call):
         others = [term.value if isinstance(term, Const) else None for term in literal.inputs]
         for at, term in enumerate(literal.inputs):

@@ -1,4 +1,4 @@
-"""Bindings of variables while a rule is unfolded, and conditions on their values."""
+"""Conditions on values while a rule is unfolded."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from datalog_gate.examples.judge import Judge
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RuleDifference:
     """A case that only one of two policy sets denies: the newer one, or else the older one."""
 
     policy: str
@@ -20,7 +20,7 @@ class Difference:
     case: Case
 
 
-def find_differences(old: PolicySet, new: PolicySet, ids: Collection[str] = ()) -> Iterator[Difference]:
+def find_differences(old: PolicySet, new: PolicySet, ids: Collection[str] = ()) -> Iterator[RuleDifference]:
     """Find the examples of the policies of either set, of all or of those with the ids, on which the sets differ: at
     most one that is newly denied, and one that no longer is."""
     sets = [{policy.id: policy for policy in rules.policies} for rules in (old, new)]
@@ -36,7 +36,7 @@ def find_differences(old: PolicySet, new: PolicySet, ids: Collection[str] = ()) 
             before, after = (_denies(judge, case) for judge in judges)
             if before is not None and after is not None and before is not after and after not in told:
                 told.add(after)
-                yield Difference(identifier, after, case)
+                yield RuleDifference(identifier, after, case)
 
 
 def list_cases(found: PolicyExamples) -> list[Case]:

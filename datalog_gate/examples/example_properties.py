@@ -1,4 +1,4 @@
-"""Properties of the resources of an example: values at paths, and those that Heat requires."""
+"""Properties of the resources of an example."""
 
 from __future__ import annotations
 

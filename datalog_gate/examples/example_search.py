@@ -1,7 +1,7 @@
-"""Searches examples of a policy: stacks that it denies, and the nearest ones that pass.
+"""Searches what a policy denies, and near cases that pass.
 
-What is shown was judged: a case that is denied, and one that passes and is denied without the condition it names. The
-search takes a limited number of steps, so it may miss an example.
+All that is shown was judged: a case that is denied, and one that passes and is denied without the condition it names.
+The search takes a limited number of steps, so it may miss an example.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class PolicyExamples:
 
 def find_examples(rules: PolicySet, policy: Policy) -> PolicyExamples:
     """Find an example from each rule of the policy, if possible."""
-    return _Search(rules, policy).find()
+    return _ExampleSearch(rules, policy).find()
 
 
-class _Search:
+class _ExampleSearch:
     def __init__(self, rules: PolicySet, policy: Policy) -> None:
         self.policy = policy
         self.judge = Judge(rules, policy)

@@ -1,4 +1,7 @@
-"""Inputs of builtins that may give a wanted result. The builtins themselves decide."""
+"""Inputs of builtins that may give a result.
+
+The builtins themselves decide.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ PLACE = Span("<example>", 1, 1, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CaseVerdict:
     """What a policy says of a case."""
 
     denies: bool
@@ -51,7 +51,7 @@ class Judge:
         self.rules = replace(rules, program=program, policies=(policy,), unlocks=unlocks)
         self.policy = policy
         self.judged = 0
-        self._known: dict[str, Verdict | None] = {}
+        self._known: dict[str, CaseVerdict | None] = {}
         self._stacks: dict[str, Stack] = {}
         self._variants: dict[object, Judge] = {}
 
@@ -65,7 +65,7 @@ class Judge:
             self._variants[key] = other
         return self._variants[key]
 
-    def judge(self, case: Case) -> Verdict | None:
+    def judge(self, case: Case) -> CaseVerdict | None:
         """The verdict; None if the gate can't read the case, can't evaluate it, or can't tell."""
         key = json.dumps(case, sort_keys=True)
         if key not in self._known:
@@ -93,13 +93,13 @@ class Judge:
             if refusal.severity == "error"
         )
 
-    def _read_verdict(self, decision: Decision) -> Verdict | None:
+    def _read_verdict(self, decision: Decision) -> CaseVerdict | None:
         if decision.errors:
             return None
         if not decision.violations:
-            return None if decision.undetermined else Verdict(False)
+            return None if decision.undetermined else CaseVerdict(False)
         first = decision.violations[0]
-        return Verdict(True, str(first.message), first.resource)
+        return CaseVerdict(True, str(first.message), first.resource)
 
     def _decide(self, case: Case) -> Decision:
         stacks = [self._read(name, template, case) for name, template in self._roots(case)]

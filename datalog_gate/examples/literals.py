@@ -1,4 +1,4 @@
-"""The conditions of rules that an example can miss, and the rules without one of them."""
+"""Conditions of rules that an example can miss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unfolds a rule backwards, to rows of inputs and conditions on their values that make it hold."""
+"""Unfolds a rule backwards to rows and conditions."""
 
 from __future__ import annotations
 
@@ -59,6 +59,8 @@ class Sketch:
     bindings: Bindings = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     repeats: tuple[Repeat, ...] = ()
+    negated: tuple[Without, ...] = ()
+    """The negations, which are left to the judge."""
     met: int = 0
     """The number of literals that were unfolded."""
 
@@ -139,7 +141,7 @@ class Unfolder:
             case Without((Compare() | Call() as test,)) if not getattr(test, "outputs", ()):
                 yield (), replace(sketch, conditions=(*sketch.conditions, Condition(test, False)))
             case Without():
-                yield (), sketch  # the judge sees whether it holds
+                yield (), replace(sketch, negated=(*sketch.negated, literal))
             case Fold():
                 yield from self._by_aggregate(goal, literal, sketch)
 
@@ -236,8 +238,8 @@ def _bound(sketch: Sketch, bindings: Bindings | None) -> Iterator[Step]:
 
 
 def _unify_all(left: Sequence[Operand], right: Sequence[Operand], bindings: Bindings) -> Bindings | None:
-    for one, other in zip(left, right, strict=True):
-        unified = unify(one, other, bindings)
+    for side, other in zip(left, right, strict=True):
+        unified = unify(side, other, bindings)
         if unified is None:
             return None
         bindings = unified

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from datalog_gate.analysis.program import Call, Compare, Const, Operand, Pattern, Var
+from datalog_gate.analysis.program import Call, Compare, Const, Operand, Pattern, Var, variables
 from datalog_gate.base.values import Kind, ResourceId, Value, kind_of
 from datalog_gate.engine import builtins
 from datalog_gate.examples.column_hints import Columns, typical_values
@@ -50,6 +50,11 @@ class Valuation:
         for condition in self._conditions:
             for variable in condition.variables(self._bindings):
                 self._columns.setdefault(variable, all_columns.get(variable, []))
+        for negation in sketch.negated:
+            for variable in variables(negation):
+                term = resolve(variable, self._bindings)
+                if isinstance(term, Var) and term in all_columns:
+                    self._columns.setdefault(term, all_columns[term])
         self._counts = {resolve(repeat.target, self._bindings): repeat.function for repeat in sketch.repeats}
         for target in self._counts:
             if isinstance(target, Var):
@@ -157,10 +162,10 @@ class Valuation:
             return [term.value] if isinstance(term, Const) else list(reaching.get(term, ())) if term else []
 
         if isinstance(literal, Compare):
-            for one, _, other in literal.from_each_side:
+            for side, _, other in literal.from_each_side:
                 for value in values_of(other):
                     for near in neighbours(value):
-                        yield resolve(one, self._bindings), near
+                        yield resolve(side, self._bindings), near
             return
         inputs = [values_of(term) for term in literal.inputs]
         results = values_of(literal.outputs[0]) if literal.outputs else []

@@ -1,4 +1,4 @@
-"""Small changes of a case: what it can do without, and other values."""
+"""Small changes of a case."""
 
 from __future__ import annotations
 

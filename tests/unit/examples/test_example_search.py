@@ -11,7 +11,7 @@ import pytest
 import datalog_gate as dg
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.engine.builtins import holds
-from datalog_gate.examples.differences import Difference, find_differences, list_cases
+from datalog_gate.examples.differences import RuleDifference, find_differences, list_cases
 from datalog_gate.examples.example_search import PolicyExamples, find_examples
 from datalog_gate.examples.sample_texts import sample_pattern
 
@@ -24,7 +24,7 @@ def search(text: str) -> PolicyExamples:
 
 
 def resources(case: dict[str, Any]) -> dict[str, Any]:
-    return {name: one.get("properties", {}) for name, one in case["stack"]["resources"].items()}
+    return {name: data.get("properties", {}) for name, data in case["stack"]["resources"].items()}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_sets_differ_on_a_case_that_only_one_denies() -> None:
     (difference,) = find_differences(old, new)
     assert (difference.policy, difference.newly, resources(difference.case)) == ("a", True, {"volume": {"size": 500}})
     (back,) = find_differences(new, old, ["a"])
-    assert back == Difference("a", False, back.case)
+    assert back == RuleDifference("a", False, back.case)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def examples(options: argparse.Namespace) -> int:
     elif options.format == "yaml":
         print(write_cases("", "<examples>", found), end="")
     else:
-        for one in found:
-            print(*_to_text(one), sep="\n", flush=True)
+        for examples_found in found:
+            print(*_to_text(examples_found), sep="\n", flush=True)
     return OK
 
 
