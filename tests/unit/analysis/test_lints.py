@@ -109,7 +109,7 @@ def test_lints_are_the_result_of_the_command_and_exit_2(tmp_path: Path, capsys: 
     assert (main(["lint", str(path)]), *capsys.readouterr()) == (
         2,
         f"{path}:2:1: warning[no-test] no test expects b\n  2 | p(x) :- heat:stack(id=x).\n    | ^^^^\n"
-        "  help  add a case to the test.yaml beside it that expects {policy: b}\n",
+        "  help  write its examples as cases with `datalog-gate test --init b`\n",
         "",
     )
     assert main(["lint", str(path), "--format", "json"]) == 2

@@ -93,7 +93,9 @@ def test_examples_are_judged_alike_by_the_whole_gate(pack: str) -> None:
 def violates(rules: dg.Rules, policy: str, case: dict[str, Any]) -> bool:
     stacks = {"stack": case["stack"], **case.get("modules", {})}
     read = [dg.read_stack(json.dumps(template), stack_name=name) for name, template in stacks.items()]
-    given = {key: case[key] for key in ("action", "caller", "services", "inventory", "now") if key in case}
+    given: dict[str, Any] = {
+        key: case[key] for key in ("action", "caller", "services", "inventory", "now") if key in case
+    }
     if "against" in case:
         given["against"] = dg.read_stack(json.dumps(case["against"]), stack_name="stack")
     on = next(own.on for own in rules.policies if own.id == policy)
