@@ -1,7 +1,8 @@
 """A cache on disk of policy sets: rules are checked once.
 
 A file holds the result of `load` as JSON: texts, numbers and constructors of a fixed list of classes. Its name is the
-digest of the rules, the code and the catalogue. Invalid files, and those of other users, are ignored.
+digest of the rules, the code and the catalogue. Invalid files, and those of other users, are ignored. Pickle would run
+code of a file, and a damaged file of marshal can crash the process.
 """
 
 from __future__ import annotations
