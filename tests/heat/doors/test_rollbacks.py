@@ -136,7 +136,8 @@ def roll_back(heat: Heat, name: str, body: dict[str, Any]) -> tuple[str, str]:
     if "Resources" in body:
         key, failing = "Resources", {name.title().replace("_", ""): part for name, part in FAILING.items()}
     update = {**body, key: {**body[key], "bad": failing}}
-    assert heat.on(name, "PUT", template=update, files=FILES, disable_rollback=False).status_code == 202
+    answer = heat.on(name, "PUT", template=update, files=FILES, disable_rollback=False)
+    assert answer.status_code == 202, f"{answer.text}\n{heat.log()}"
     wait(lambda: heat.stack(name)["stack_status"].startswith("ROLLBACK"), lambda: str(heat.stack(name)))
     return heat.ended(name)
 
