@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from datalog_gate import api
 from datalog_gate.base.diagnostics import Span, did_you_mean
@@ -39,10 +39,7 @@ def examples(options: argparse.Namespace) -> int:
 def diff(options: argparse.Namespace) -> int:
     """Print the smallest stacks, and the given ones, that only one of two rule sets denies."""
     old, new = (api.load_rules(path) for path in (options.old, options.new))
-    known = {policy.id for rules in (old, new) for policy in rules.policies}
-    for name in options.policy:
-        if name not in known:
-            raise UsageError(f"there is no policy {name}: {did_you_mean(name, known)}")
+    _check_ids(options.policy, {policy.id for rules in (old, new) for policy in rules.policies})
     lines = []
     for difference in api.compare_rules(old, new, options.policy):
         lines.append(f"{difference.policy}: {_change(difference.newly)}: {brief(difference.case)}")
@@ -79,10 +76,14 @@ def _found(rules: api.Rules, stack: Stack, ids: list[str]) -> set[tuple[str, str
 
 def _choose(rules: api.Rules, ids: list[str]) -> list[str]:
     known = [policy.id for policy in rules.policies]
+    _check_ids(ids, known)
+    return ids or known
+
+
+def _check_ids(ids: Iterable[str], known: Collection[str]) -> None:
     for name in ids:
         if name not in known:
-            raise UsageError(f"there is no policy {name}: {did_you_mean(name, known)}")
-    return ids or known
+            raise UsageError(f"there is no policy {name}: {did_you_mean(name, known, 'docs lists all policies')}")
 
 
 def _to_text(found: PolicyExamples) -> Iterator[str]:

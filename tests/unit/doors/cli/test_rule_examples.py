@@ -86,7 +86,16 @@ def test_rules_are_compared(rules: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("command", ["examples bgi --rules RULES", "diff RULES RULES --policy bgi"])
-def test_a_policy_that_is_not_there_is_said(command: str, rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("examples bgi --rules RULES", "bgi: did you mean big?"),
+        ("examples other --rules RULES", "other: docs lists all policies"),
+        ("diff RULES RULES --policy bgi", "bgi: did you mean big?"),
+    ],
+)
+def test_a_policy_that_is_not_there_is_said(
+    command: str, advice: str, rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(rules) if word == "RULES" else word for word in command.split()]) == 64
-    assert "there is no policy bgi: did you mean big?" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"datalog-gate: there is no policy {advice}\n"
