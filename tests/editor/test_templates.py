@@ -57,7 +57,7 @@ async def test_hover_on_a_finding_says_why_it_holds(editor: Editor) -> None:
         "hint: limit remote_ip_prefix to an office network",
         "",
         "```text",
-        "  why   ingress(web/group, 0.0.0.0/0, tcp, 22, 22)                        rules/net/ssh.dl:24",
+        "  why   ingress(web/group, 0.0.0.0/0, tcp, 22, 22)                                 rules/net/ssh.dl:24",
     ]
     assert lines[-2].startswith("  fix   set rules.0.remote_ip_prefix of group to a network of your own")
 
