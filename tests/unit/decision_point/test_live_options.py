@@ -100,7 +100,7 @@ def test_a_changed_option_counts_for_the_next_request_and_no_longer_once_it_is_t
         ("[datalog_gate]\nmode = wran\nexempt_users = u1\n", "mode"),
         ("[datalog_gate]\nexempt_users = u1\nrules = FOLDER/none\n", "FOLDER/none can't be read"),
         ("[datalog_gate]\nexempt_users = u1\nwaivers = FOLDER/none\n", "FOLDER/none can't be read"),
-        ("[datalog_gate]\nexempt_users = u1\nstore s3cret\n", "in line 3"),
+        pytest.param("[datalog_gate]\nexempt_users = u1\nstore s3cret\n", "in line 3", id="a line without a sign"),
         ("[DEFAULT]\n", "the section [datalog_gate] is missing now"),
         ("", "FOLDER/heat.conf is empty now"),
         (None, "FOLDER/heat.conf is missing now"),
