@@ -26,6 +26,8 @@ Value = TypeVar("Value")
 PASSWORD = uuid4().hex
 USERS = {
     "ann": ("shop", ("member", "licence_user")),
+    "rita": ("shop", ("reader",)),
+    "root": ("shop", ("admin", "member")),
     "olga": ("other", ("member",)),
 }
 """The project and the roles of each. Roles that the cloud lacks are made."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import datalog_gate as dg
+from tests.cloud.templates import NET, server, template
 from tests.cloud_contents import contents
 from tests.inventory_rules import derive_rows, sort_rows
 from tests.sources import ROOT
@@ -122,3 +123,30 @@ def test_the_next_pull_of_servers_reads_what_changed_alone(cloud: Cloud, servers
     assert sort_rows({table: changed[table] for table in tables.split(",")}) == sort_rows(
         {table: whole[table] for table in tables.split(",")}
     )
+
+
+QUOTA = """
+@deny("tests.quota", "{wanted} cores are more than the {left} that the project has left")
+short(wanted, left) :-
+  gate:caller(project=project), nova:quotas(project_id=project, resource="cores", limit=limit, in_use=used),
+  wanted = sum{ cores, server, f :
+    os:nova:server(_id=server, flavor=name), nova:flavors(id=f, name=name, vcpus=cores) },
+  limit != null, left = limit - used, wanted > left.
+"""
+
+
+def test_a_quota_in_the_inventory_denies(own_cloud: Cloud, tmp_path: Path) -> None:
+    ann, path = own_cloud.users["ann"], tmp_path / "cloud.jsonl"
+    assert own_cloud.folder
+    rules = own_cloud.folder / "rules" / "quota.dl"
+    own_cloud.admin.set_compute_quotas(ann.project, cores=3)
+    try:
+        pulled(path, "--tables", "nova:flavors,nova:quotas")
+        rules.write_text(QUOTA)
+        with own_cloud.options(f"[datalog_gate]\ninventory = {path}\n", "heat-api"):
+            name, answer = ann.create(template(**NET, web=server(flavor="m1.large")))
+            assert (answer.status_code, name in ann.names()) == (403, False)
+            assert "tests.quota: 4 cores are more than the 3 that the project has left" in answer.text
+    finally:
+        rules.unlink(missing_ok=True)
+        own_cloud.admin.delete_compute_quotas(ann.project)

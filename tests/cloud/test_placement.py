@@ -123,6 +123,18 @@ def test_stacks_made_at_once_are_where_they_were_granted(cloud: Cloud, ann: User
     assert holdings(cloud) == {}
 
 
+def test_a_rack_and_three_of_four_hosts_hold_in_both_engines(engine: Cloud, ann: User) -> None:
+    names = [create(ann, body) for body in (KINDS[0][0], KINDS[4][0])]
+    for name in names:
+        assert ann.outcome(name)[0] == "CREATE_COMPLETE"
+        places = {path: place["host"] for path, place in decision(ann, name).items()}
+        assert locations(engine, ann, name) == places
+    assert len(set(places.values())) == 3
+    for name in names:
+        ann.delete(name)
+    assert holdings(engine) == {}
+
+
 def test_hints_that_are_forged_or_reserved_for_another_project_lead_nowhere(cloud: Cloud, ann: User) -> None:
     name = create(ann, granted({"same": "rack"}, a=server("a"), v=volume("v")))
     assert ann.outcome(name)[0] == "CREATE_COMPLETE"
@@ -154,6 +166,39 @@ def test_hints_that_are_forged_or_reserved_for_another_project_lead_nowhere(clou
     ann.delete(name)
 
 
+def test_a_rack_that_is_full_is_refused_by_its_name(ann: User) -> None:
+    full = create(ann, granted({"same": "zone"}, v=volume("v", size=500, availability_zone="az2")))
+    assert ann.outcome(full)[0] == "CREATE_COMPLETE"
+    wide = granted(SPREAD, a=volume("a"), b=volume("b"), c=volume("c"))
+    assert "DISK_GB of the storage pools in rack r3: 0 free, at most 0 on one" in refusal(ann, wide)
+    ann.delete(full)
+
+
+def test_a_host_that_nova_filled_itself_is_refused_by_its_name(cloud: Cloud, ann: User) -> None:
+    compute = cloud.admin.compute
+    flavor = compute.create_flavor(name="whole-host", vcpus=10, ram=16, disk=0)
+    [provider] = cloud.admin.placement.resource_providers(name="compute-1")
+    path = f"/resource_providers/{provider.id}"
+    inventory = cloud.admin.placement.get(f"{path}/inventories").json()["inventories"]["VCPU"]
+    used = cloud.admin.placement.get(f"{path}/usages").json()["usages"]["VCPU"]
+    number = (int(inventory["total"] * inventory["allocation_ratio"]) - used) // 10
+    image = compute.find_image("debian")
+    cloud.admin.set_compute_quotas(cloud.admin.current_project_id, cores=-1, instances=-1, ram=-1)
+    body = {"name": "plain", "flavorRef": flavor.id, "imageRef": image.id, "networks": "none", "host": "compute-1"}
+    compute.post("/servers", json={"server": {**body, "min_count": number}}, microversion="2.74")
+    try:
+        waited(
+            lambda: [plain.status for plain in compute.servers(name="plain")],
+            lambda states: states == ["ACTIVE"] * number,
+        )
+        assert "compute-1 has 0 VCPU left in Nova" in refusal(ann, APART)
+    finally:
+        for plain in compute.servers(name="plain"):
+            compute.delete_server(plain)
+        waited(lambda: list(compute.servers(name="plain")), lambda left: not left)
+        compute.delete_flavor(flavor)
+
+
 def test_a_pool_whose_traits_lie_about_its_zone_is_refused_by_its_name(own_cloud: Cloud, ann: User) -> None:
     placement = own_cloud.admin.placement
     [pool] = placement.resource_providers(name="cloud@p3#fake")
@@ -170,6 +215,27 @@ def test_a_pool_whose_traits_lie_about_its_zone_is_refused_by_its_name(own_cloud
     finally:
         put_traits("CUSTOM_RACK_R3", "CUSTOM_ZONE_AZ2")
     assert "cloud@p3#fake is in zone az2 for Cinder, and not in az1" in message
+
+
+UNSTEERED = (
+    "the zone az1 has the racks r1, r2, and nothing places a {} in the right one: the operator must make a zone "
+    "of each "
+    "rack, or install the filters for schedulers and set rack_affinity.steering=hint"
+)
+
+
+def test_without_the_filters_a_rack_in_a_zone_of_several_is_refused(own_cloud: Cloud, ann: User) -> None:
+    options = "[datalog_gate]\nservice_option = rack_affinity.steering=zone\nservice_option = rack_affinity.hint=\n"
+    with own_cloud.options(options, "heat-engine", "heat-api"):
+        lines = run_gate("doctor", "--heat-conf", f"{own_cloud.folder}/etc/heat/heat.conf")
+        message = refusal(ann, KINDS[0][0])
+        assert UNSTEERED.format("server") in message
+        name = create(ann, KINDS[2][0])
+        assert ann.outcome(name)[0] == "CREATE_COMPLETE"
+        ann.delete(name)
+    findings = [line.partition("finding[services] ")[2] for line in lines]
+    kinds = ("server", "volume")
+    assert [*filter(None, findings)] == [f"rack_affinity: {UNSTEERED.format(kind)}" for kind in kinds]
 
 
 @pytest.mark.parametrize("by_heat", [False, True])

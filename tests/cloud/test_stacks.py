@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
-from tests.cloud.rig import COMMAND, PASSWORD, Cloud, User
+from tests.cloud.rig import COMMAND, PASSWORD, STACKS, Cloud, User
 from tests.cloud.templates import WHOLE, of, template
+
+NUMBER = STACKS or 10
+"""Stacks that are created at once."""
+
 
 JUDGED = (
     "0 denied, 0 warnings, 0 undetermined; 207 policies, 13 facts; 6 policies judge the whole cloud: skipped; "
@@ -26,9 +31,27 @@ def check_stack(user: User, name: str) -> tuple[int, str]:
     return done.returncode, re.sub("decision [0-9a-f]{6}", "decision ID", (done.stdout or done.stderr).splitlines()[-1])
 
 
+def strings(number: int) -> dict[str, object]:
+    """A template of one string, or of two."""
+    return template(**{f"s{index}": of("OS::Heat::RandomString") for index in range(number % 2 + 1)})
+
+
+def test_stacks_that_are_created_at_once_are_read_back(cloud: Cloud) -> None:
+    ann = cloud.users["ann"]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda number: ann.create(strings(number)), range(NUMBER)))
+        outcomes = list(pool.map(lambda answer: ann.outcome(answer[0])[0], answers))
+    assert outcomes == ["CREATE_COMPLETE"] * NUMBER
+    counts = [len(ann.resources(name)) for name, _ in answers]
+    assert counts == [number % 2 + 1 for number in range(NUMBER)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda answer: ann.delete(answer[0]), answers))
+    assert ann.names() == []
+
+
 def test_a_live_stack_is_judged_by_its_name_and_by_its_id(cloud: Cloud) -> None:
     ann, olga = cloud.users["ann"], cloud.users["olga"]
-    name, _ = ann.create(template(s=of("OS::Heat::RandomString")))
+    name, _ = ann.create(strings(0))
     ann.outcome(name)
     unique = ann.stack(name)["id"]
     assert [check_stack(ann, key) for key in (name, unique)] == [(0, JUDGED)] * 2
