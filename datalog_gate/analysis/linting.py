@@ -196,9 +196,9 @@ def list_lints() -> Mapping[str, Lint]:
 
 def find_lints(review: Review, loading: bool) -> Found:
     """Run the lints that are, or are not, for the loading of rules."""
-    for found in list_lints().values():
-        if found.loading == loading:
-            yield from found.find(review)
+    for known_lint in list_lints().values():
+        if known_lint.loading == loading:
+            yield from known_lint.find(review)
 
 
 def lint_rules(

@@ -6,7 +6,7 @@ are limited, so that recursive functions can walk the tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, TypeVar, get_args
 
@@ -23,6 +23,7 @@ from datalog_gate.base.diagnostics import (
 from datalog_gate.base.records import replace
 from datalog_gate.base.values import FALSE, TRUE, Value
 from datalog_gate.language import ast
+from datalog_gate.language.comments import find_silences
 from datalog_gate.language.foreign_words import NEGATIONS, OTHER_WORDS, POLICY_WORDS, VALUES
 from datalog_gate.language.lexer import RANKS, RESERVED, STATEMENTS, Refused, Source, Token
 
@@ -45,7 +46,6 @@ _WORDS_OF_CONGRESS = frozenset({*VALUES, *_WORDS, "or", "in"})
 """Reserved words that are variables in rules for Congress."""
 _QUERIES = {",": "write `:-` before a query of several conditions", "{": "give it a variable, `:- n = count{ ... }`"}
 
-_MARK = "datalog-gate:"
 _T = TypeVar("_T")
 _First = tuple[int, ast.Term]
 """The first operand of a term that was read already, with the place where it starts."""
@@ -70,30 +70,9 @@ def parse(
             parser.skip_statement(start)
             skipped = parser.tokens[start : parser.index]
             lost |= {token.text for token in skipped if token.kind == "name" and parser.source.at_margin(token)}
-    silences = tuple(_find_silences(parser.source, statements)) if _MARK in text else ()
+    silences = find_silences(parser.source, statements)
     module = ast.Module(name, file, tuple(statements), congress, refused=frozenset(lost), silences=silences)
     return module, in_order(diagnostics)
-
-
-def _find_silences(source: Source, statements: Iterable[ast.Statement]) -> Iterator[ast.Silence]:
-    """The comments that ignore something in the statement below them."""
-    starts = [(_annotated_span(statement), statement.span) for statement in statements]
-    for comment in source.comments:
-        text = comment.text.strip("/#* \n")
-        if text.startswith(_MARK):
-            span = source.span(comment.start, comment.end)
-            below = ((start, end) for start, end in starts if start.line > span.end_line)
-            start, end = next(below, (span, span))
-            yield ast.Silence(
-                text.removeprefix(_MARK).strip(),
-                Span(start.file, start.line, start.column, end.end_line, end.end_column),
-                span=span,
-            )
-
-
-def _annotated_span(statement: ast.Statement) -> Span:
-    annotation = statement.annotation if isinstance(statement, ast.Rule) else None
-    return annotation.span if annotation else statement.span
 
 
 def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body, tuple[Diagnostic, ...]]:
