@@ -62,7 +62,10 @@ def _only_bad_functions(ours: object) -> bool:
 
 
 _OF_ARGUMENT = r"Property error: Properties\.\w+: '\w+' object has no attribute '\w+'$"
-_WRONG = "is not an integer|must be valid JSON|is not a valid boolean|could not convert string to float|Value must be "
+_WRONG = (
+    "is not an integer|is not a (list|map|valid boolean)|must be valid JSON|could not convert string to float"
+    r"|int\(\) argument must be|Value must be "
+)
 
 CATEGORIES = (
     Category(
@@ -143,7 +146,7 @@ CATEGORIES = (
     Category(
         "property of the wrong kind",
         "a group's size that is not a number is an open group here, and a resource's id is kept as any parameter; Heat "
-        "refuses the stack",
+        "refuses the stack. `check` warns of a member's property, and Heat refuses the member when it creates it",
         "heat/engine/properties.py:264",
         lambda difference: difference.at.endswith(" nested") and _refused(_WRONG)(difference),
     ),
