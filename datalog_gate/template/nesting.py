@@ -146,6 +146,18 @@ class Size(NamedTuple):
     unknown: Unknown | None = None
 
 
+class Numbering(NamedTuple):
+    """How the members of a resource group differ: the text in their definition that stands for their number, the
+    numbers that were removed, and what leaves open which these are."""
+
+    variable: str | None
+    skipped: Collection[str]
+    unsure: Unknown | None
+
+
+UNNUMBERED = Numbering(None, (), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group's members, including possible ones, the place of their definition, and the unknown that keeps further
@@ -215,7 +227,7 @@ def read_group(
         case "OS::Heat::AutoScalingGroup":
             size = _scaling_size(properties, *_SCALING[kind], where, tree)
             resource = _definition(properties, "resource", where, tree)
-            return _members(resource, size, (), None, where.within("resource"), None, tree)
+            return _members(resource, size, where.within("resource"), tree)
     if kind == "OS::Heat::InstanceGroup":
         size = _size(properties, "Size", where, tree) or Size(0, 0)
     else:
@@ -235,7 +247,7 @@ def read_group(
     place = defined if isinstance(defined, Where) else where
     if where.hides(("properties", "Tags"), True):
         place.hide(("properties", "Tags"))
-    return _members(definition, size, (), None, place, None, tree)
+    return _members(definition, size, place, tree)
 
 
 def _tags(group: ResourceId, kind: str, tags: Data) -> Data:
@@ -354,7 +366,7 @@ def _resource_group(properties: Mapping[str, Data], where: Where, tree: Tree) ->
     if isinstance(definition, dict) and "properties" not in definition and (near := _near("properties", definition)):
         place.document.misspelt[*place.prefix, "properties"] = near
         definition = {**definition, "properties": definition[near]}
-    return _members(definition, size, skipped, variable, place, unsure, tree)
+    return _members(definition, size, place, tree, Numbering(variable, skipped, unsure))
 
 
 def _definition(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -> Data:
@@ -394,17 +406,9 @@ def _near(name: str, keys: Collection[str]) -> str | None:
     return next((key for key in keys if closest(str(key), [name])), None)
 
 
-def _members(
-    definition: Data,
-    size: Size,
-    skipped: Collection[str],
-    variable: str | None,
-    where: Where,
-    unsure: Unknown | None,
-    tree: Tree,
-) -> Group:
+def _members(definition: Data, size: Size, where: Where, tree: Tree, numbering: Numbering = UNNUMBERED) -> Group:
     """The members by definition. Possible ones are listed if they are few, otherwise only the first of them."""
-    unsure = unsure or size.unknown
+    variable, skipped, unsure = numbering.variable, numbering.skipped, numbering.unsure or size.unknown
     if not isinstance(definition, dict):
         return Group((), where, definition if isinstance(definition, Unknown) else unsure)
     if isinstance(definition["type"], Unknown):

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
-from functools import partial
 from math import ceil, floor, isfinite
 from typing import Any, NamedTuple
 
@@ -126,40 +125,35 @@ def _letters(values: Iterable[Data]) -> int:
     return sum(len(value) for value in values if isinstance(value, str))
 
 
-def read_parameters(
-    section: Mapping[str, Data],
-    dialect: Dialect,
-    given: Mapping[str, Given],
-    defaults: Mapping[str, Given],
-    report: Report,
-    no_value: Callable[[str], Unknown],
-    assumed: Assumptions,
-    limits: Mapping[str, tuple[int, float]],
-) -> tuple[Parameter, ...]:
-    """The parameters in the order of the section. `no_value` creates the unknown for one without a value. Its integer
-    part is within its `limits`, if any."""
-    for at, name in enumerate(sorted(given.keys() - section.keys())):
+class ParameterScope(NamedTuple):
+    """What the parameters of a template are read with. `no_value` creates the unknown for one without a value, whose
+    integer part is within its `limits`, if any."""
+
+    dialect: Dialect
+    given: Mapping[str, Given]
+    defaults: Mapping[str, Given]
+    report: Report
+    no_value: Callable[[str], Unknown]
+    assumed: Assumptions
+    limits: Mapping[str, tuple[int, float]]
+
+    def nobody_knows(self, name: str) -> Unknown:
+        """The unknown for the parameter if nothing gives it a value."""
+        if name not in self.limits:
+            return self.no_value(name)
+        low, high = self.limits[name]
+        most = int(high) + 1 if isfinite(high) else OPEN.high  # Heat cuts fractions off
+        return replace(self.no_value(name), bounds=Bounds(low - 1, most))
+
+
+def read_parameters(section: Mapping[str, Data], scope: ParameterScope) -> tuple[Parameter, ...]:
+    """The parameters in the order of the section."""
+    for at, name in enumerate(sorted(scope.given.keys() - section.keys())):
         # after many bad names the search is not worthwhile
         near = closest(name, section) if at < 10 and len(section) <= MAX_CANDIDATES else None
-        report(
-            "bad-parameter",
-            f"there is no parameter `{name}`",
-            name,
-            near and suggest_name(near, "`"),
-            given[name].place,
-        )
-
-    def nobody_knows(name: str) -> Unknown:
-        if name not in limits:
-            return no_value(name)
-        low, high = limits[name]
-        most = int(high) + 1 if isfinite(high) else OPEN.high  # Heat cuts fractions off
-        return replace(no_value(name), bounds=Bounds(low - 1, most))
-
-    return tuple(
-        _parameter(name, definition, dialect, given.get(name), defaults.get(name), report, nobody_knows, assumed)
-        for name, definition in section.items()
-    )
+        message, advice = f"there is no parameter `{name}`", near and suggest_name(near, "`")
+        scope.report("bad-parameter", message, name, advice, scope.given[name].place)
+    return tuple(_parameter(name, definition, scope) for name, definition in section.items())
 
 
 def pseudo_parameters(dialect: Dialect, stack: str, name: str | None, defaults: Mapping[str, Given]) -> dict[str, Data]:
@@ -176,22 +170,55 @@ def pseudo_parameters(dialect: Dialect, stack: str, name: str | None, defaults: 
     return known | {parameter: convert("string", value) for parameter, value in given.items() if value is not None}
 
 
-def _parameter(
-    name: str,
-    definition: Data,
-    dialect: Dialect,
-    given: Given | None,
-    default: Given | None,
-    report: Report,
-    no_value: Callable[[str], Unknown],
-    assumed: Assumptions,
-) -> Parameter:
+class _Declaration(NamedTuple):
+    """A parameter as its template declares it."""
+
+    name: str
+    kind: str
+    hidden: bool
+    constraints: Limits
+
+
+def _parameter(name: str, definition: Data, scope: ParameterScope) -> Parameter:
+    dialect, report = scope.dialect, scope.report
     keys = CFN_KEYS if not dialect.hot else _HOT_KEYS | {"tags"} if dialect.date >= "2018-03-02" else _HOT_KEYS
+    nobody_knows = scope.nobody_knows(name)
     if not isinstance(definition, dict):
         report("bad-template", f"the definition of parameter `{name}` must be a map", name, None, None)
-        return Parameter(name, "string", no_value(name), "none", False, {})
+        return Parameter(name, "string", nobody_knows, "none", False, {})
     definition = _as_meant(name, definition, keys, report)
-    hidden = _is_hidden(definition)
+    declared = _declare(name, definition, scope)
+    kind, hidden = declared.kind, declared.hidden
+    default_key = dialect.key("default")
+    rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
+    if definition.get(default_key) is not None:  # for Heat null is not a default
+        rest["default"] = definition[default_key]
+    sources = (source for source in (scope.given.get(name), scope.defaults.get(name)) if source)
+    chosen = next((source for source in sources if source.facade or source.value is not None), None)
+    own = definition.get(default_key)
+    checked = kind == TYPES[2] or any(constraint != "custom_constraint" for constraint, _ in declared.constraints)
+    if chosen and own is not None and checked:  # Heat checks unused defaults too
+        _read(declared, report, Given(own, "default"), own)
+    if chosen is None and own is not None:
+        chosen = Given(own, "default")
+    bounds = OPEN if hidden else _within(nobody_knows.bounds, _bounds(kind, declared.constraints))
+    if chosen is None:
+        nobody_knows = _without_value(nobody_knows, declared, bounds)
+        value = scope.assumed.of(nobody_knows)
+        if value is nobody_knows:
+            return Parameter(name, kind, nobody_knows, "none", hidden, rest)
+        chosen = Given("" if value is None else value, "none")  # as for a property, null means missing
+    elif not isinstance(chosen.value, Unknown):
+        scope.assumed.note_known(nobody_knows)
+    value = _read(declared, report, chosen, nobody_knows)
+    if isinstance(value, Unknown) and not value.hidden:
+        value = replace(value, bounds=_within(value.bounds, bounds))
+    return Parameter(name, kind, value, chosen.origin, hidden, rest)
+
+
+def _declare(name: str, definition: Mapping[str, Data], scope: ParameterScope) -> _Declaration:
+    """The type and constraints in a definition. Wrong ones are reported."""
+    dialect, report = scope.dialect, scope.report
     kind = _type(definition, dialect)
     if kind not in TYPES:
         known = ", ".join(TYPES if dialect.hot else CFN_TYPES)
@@ -199,13 +226,6 @@ def _parameter(
         advice = suggest_name(near, "`") if near else None
         report("bad-template", f"the type of parameter `{name}` is not one of {known}", name, advice, None)
         kind = "string"
-    default_key = dialect.key("default")
-    rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
-    if definition.get(default_key) is not None:  # for Heat null is not a default
-        rest["default"] = definition[default_key]
-    sources = (source for source in (given, default) if source)
-    chosen = next((source for source in sources if source.facade or source.value is not None), None)
-    own = definition.get(default_key)
     try:
         constraints = list(_constraints(definition, str(kind), dialect))
         if not isinstance(definition.get("tags", []), list):
@@ -213,30 +233,15 @@ def _parameter(
     except _RefusedError as error:
         report("bad-template", f"parameter `{name}`: {error}", name, None, None)
         constraints = []
-    read = partial(_read, name, str(kind), constraints, report, hidden)
-    checked = kind == TYPES[2] or any(constraint != "custom_constraint" for constraint, _ in constraints)
-    if chosen and own is not None and checked:  # Heat checks unused defaults too
-        read(Given(own, "default"), own)
-    if chosen is None and own is not None:
-        chosen = Given(own, "default")
-    nobody_knows = no_value(name)
-    bounds = OPEN if hidden else _within(nobody_knows.bounds, _bounds(kind, constraints))
-    if chosen is None:
-        domain = () if hidden else _domain(kind, constraints)
-        if nobody_knows.bounds != OPEN:
-            domain = tuple(value for value in domain if _is_inside(value, nobody_knows.bounds)) or domain
-        scalar = kind in SCALARS
-        nobody_knows = replace(nobody_knows, scalar=scalar, kinds=WRITTEN, domain=domain, bounds=bounds)
-        value = assumed.of(nobody_knows)
-        if value is nobody_knows:
-            return Parameter(name, kind, nobody_knows, "none", hidden, rest)
-        chosen = Given("" if value is None else value, "none")  # as for a property, null means missing
-    elif not isinstance(chosen.value, Unknown):
-        assumed.note_known(nobody_knows)
-    value = read(chosen, nobody_knows)
-    if isinstance(value, Unknown) and not value.hidden:
-        value = replace(value, bounds=_within(value.bounds, bounds))
-    return Parameter(name, kind, value, chosen.origin, hidden, rest)
+    return _Declaration(name, str(kind), _is_hidden(definition), constraints)
+
+
+def _without_value(unknown: Unknown, declared: _Declaration, bounds: Bounds) -> Unknown:
+    """The unknown for a parameter without a value, with what its declaration says of the value."""
+    domain = () if declared.hidden else _domain(declared.kind, declared.constraints)
+    if unknown.bounds != OPEN:
+        domain = tuple(value for value in domain if _is_inside(value, unknown.bounds)) or domain
+    return replace(unknown, scalar=declared.kind in SCALARS, kinds=WRITTEN, domain=domain, bounds=bounds)
 
 
 def _as_meant(name: str, definition: Mapping[str, Data], keys: Collection[str], report: Report) -> Mapping[str, Data]:
@@ -294,8 +299,9 @@ def _domain(kind: str, constraints: Limits) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: bool, given: Given, refused: Data) -> Data:
+def _read(declared: _Declaration, report: Report, given: Given, refused: Data) -> Data:
     """The parameter's value; `refused` for an invalid one, which is reported."""
+    kind = declared.kind
     try:
         value = convert(kind, _as_property(kind, given.value) if given.facade else given.value)
         if not undecided(value) and not isinstance(value, ResourceId):
@@ -304,15 +310,17 @@ def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: boo
                 seen = [""] if seen == "" and given.origin == "default" else value
             elif kind == "json" and given.origin != "default":
                 seen = value
-            for constraint, limit in constraints:
+            for constraint, limit in declared.constraints:
                 _check(constraint, limit, kind, seen)
         return value
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
-        secret = hidden or given.hidden
+        secret = declared.hidden or given.hidden
         shown = "a hidden value" if secret else _brief(given.value)
         known = isinstance(error, _RefusedError) and not secret
         reason = error if known else f"it is not a valid {kind}"
-        report("bad-parameter", f"parameter `{name}` can't be {shown}: {reason}", name, None, given.place)
+        report(
+            "bad-parameter", f"parameter `{declared.name}` can't be {shown}: {reason}", declared.name, None, given.place
+        )
         return refused
 
 

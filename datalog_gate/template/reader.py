@@ -26,6 +26,7 @@ from datalog_gate.template.held import Fetch, HeldStacks, fetch_held
 from datalog_gate.template.nesting import find_size_limits
 from datalog_gate.template.parameters import (
     Given,
+    ParameterScope,
     declared_types,
     pseudo_parameters,
     read_parameters,
@@ -255,8 +256,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         else:
             tree.report(code, message, place or defined, suggestion)
 
-    parameters = read_parameters(
-        section,
+    parameter_scope = ParameterScope(
         dialect,
         given,
         inside.environment.defaults,
@@ -265,6 +265,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         tree.assumed,
         find_size_limits(scope.definitions) if section and inside.registry.is_empty else {},
     )
+    parameters = read_parameters(section, parameter_scope)
     if inside.hidden:
         scope.hidden.add(())
         scope.veiled.add(())

@@ -6,7 +6,7 @@ A definition is in a template, or is created by a group for its members.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from datalog_gate.base.diagnostics import Span, closest
 from datalog_gate.base.errors import InputError
@@ -118,16 +118,16 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
             tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
         properties = {}
     policy = _deletion_policy(tree, dialect, content.get("deletion_policy"), where)
-    result = _resource(
-        scope,
-        scope.inside,
-        Member(name, kind, properties, content.get("metadata")),
-        where,
-        deletion_policy="Retain" if "external_id" in content else policy,
-        update_policy=content.get("update_policy"),
-        requires=scope.requires,
+    member = Member(
+        name,
+        kind,
+        properties,
+        content.get("metadata"),
         maybe=None if exists is True else exists,
+        update_policy=content.get("update_policy"),
     )
+    policy = "Retain" if "external_id" in content else policy
+    result = _resource(scope, scope.inside, member, policy, where, scope.requires)
     external = content.get("external_id")
     if isinstance(external, str | Unknown) and not (
         result.nested or result.open_members
@@ -172,79 +172,87 @@ def _resource(
     scope: Scope,
     inside: Nesting,
     member: Member,
+    deletion_policy: str | None,
     where: Where,
-    deletion_policy: str | None = None,
-    update_policy: Data = None,
-    requires: Mapping[str, str] | None = None,
-    maybe: Unknown | None = None,
+    requires: Mapping[str, str],
 ) -> Resource:
     """The resource for a definition, with its nested stack."""
     tree = scope.tree
     own = ResourceId(f"{inside.id}/{member.name}")
     tree.spend(len(own.path) // 16)
-    resolved = Resolved(member.type)
-    try:
-        resolved = inside.registry.resolve(member.type, member.name, tree.type_of, tree.spend)
-    except ValueError as error:
-        _, file = inside.registry.types.entries.get(member.type, ("", None))
-        place = _place_of_mapping(tree, Resolved(member.type, file, member.type), member.name)
-        tree.report("bad-environment", str(error), place or where(("type",)))
-    kind = resolved.type
+    resolved = _resolve_type(tree, inside, member, where)
     nested: Stack | None = None
     unsure: Unknown | None = None
     properties = member.properties
     if isinstance(properties, Unknown):
-        names = _property_names(tree, kind, resolved.file or inside.base)
+        names = _property_names(tree, resolved.type, resolved.file or inside.base)
         tree.spend(_PER_PART * len(names or ()))
         unsure = properties if names is None else None
         properties = {name: _part(properties, name) for name in names or ()}
-    if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
-        # a stack of its own gets the whole registry (heat/engine/resources/openstack/heat/remote_stack.py:286)
-        registry = inside.registry if kind == STACK else inside.registry.child(member.name, resolved.key, tree.spend)
+    if resolved.type in NESTING or resolved.type.endswith(TEMPLATE_ENDINGS):
         facade = {
             "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
             "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
-            "update_policy": (update_policy or {}, where.hides(("update_policy",), True)),
+            "update_policy": (member.update_policy or {}, where.hides(("update_policy",), True)),
         }
+        # a stack of its own gets the whole registry (heat/engine/resources/openstack/heat/remote_stack.py:286)
+        is_own = resolved.type == STACK
         below = with_changes(
             inside,
             id=own.path,
             name=f"{inside.name}-{member.name}",
             parent=own,
             depth=inside.depth + 1,
-            registry=registry,
+            registry=inside.registry if is_own else inside.registry.child(member.name, resolved.key, tree.spend),
             facade=facade,
         )
         if own.path in tree.held.stacks:
             nested = _of_held(tree, tree.held.stacks[own.path], below, where)
-        elif kind == STACK:
-            is_hidden = where.hides(("properties", "template"), True)
-            with tree.shaded(is_hidden, f"the template of {own.path}", where(("properties", "template"))):
-                nested, unsure = _of_text(tree, below, properties, where)
-        elif kind in GROUPS:
-            nested, unsure = _of_group(scope, kind, below, properties, where)
-        elif kind in ELSEWHERE:
-            unsure = Unknown(content(own.path), where(("type",)), unread=True)
         else:
-            with tree.shaded(where.hides(("type",), True), f"the type of {own.path}", where(("type",))):
-                nested, unsure = _of_file(tree, resolved, below, properties, where)
+            nested, unsure = _nested(scope, resolved, below, properties, where)
     return Resource(
         id=own,
         name=member.name,
-        type=kind,
+        type=resolved.type,
         declared=member.type,
         properties=properties,
-        requires=requires or {},
+        requires=requires,
         defined=lambda _: where,
         metadata=member.metadata,
         deletion_policy=deletion_policy,
-        update_policy=update_policy,
-        maybe=maybe,
+        update_policy=member.update_policy,
+        maybe=member.maybe,
         nested=nested,
         open_members=unsure,
         hooks=inside.registry.read_option(member.name, "hooks", tree.spend),
         restricted=inside.registry.read_option(member.name, "restricted_actions", tree.spend),
     )
+
+
+def _resolve_type(tree: Tree, inside: Nesting, member: Member, where: Where) -> Resolved:
+    """The type that the registry gives for that of the definition; a wrong entry, which is reported, gives none."""
+    try:
+        return inside.registry.resolve(member.type, member.name, tree.type_of, tree.spend)
+    except ValueError as error:
+        _, file = inside.registry.types.entries.get(member.type, ("", None))
+        place = _place_of_mapping(tree, Resolved(member.type, file, member.type), member.name)
+        tree.report("bad-environment", str(error), place or where(("type",)))
+        return Resolved(member.type)
+
+
+def _nested(scope: Scope, resolved: Resolved, below: Nesting, properties: Mapping[str, Data], where: Where) -> Nested:
+    """The stack nested in a resource, and what leaves its content open."""
+    tree, kind = scope.tree, resolved.type
+    if kind == STACK:
+        is_hidden = where.hides(("properties", "template"), True)
+        with tree.shaded(is_hidden, f"the template of {below.id}", where(("properties", "template"))):
+            return _of_text(tree, below, properties, where)
+    if kind in GROUPS:
+        return _of_group(scope, kind, below, properties, where)
+    if kind in ELSEWHERE:
+        return None, Unknown(content(below.id), where(("type",)), unread=True)
+    with tree.shaded(where.hides(("type",), True), f"the type of {below.id}", where(("type",))):
+        return _of_file(tree, resolved, below, properties, where)
 
 
 def _property_names(tree: Tree, kind: str, base: str) -> Collection[str] | None:
@@ -278,7 +286,7 @@ def _of_file(tree: Tree, resolved: Resolved, below: Nesting, given: Mapping[str,
         return None, Unknown(content(name), where(("type",)), unread=True) if is_remote(name) else None
     file, text = named
     label = label_of(below.id) if where.hides(("type",), True) else file
-    return _below(tree, label, file, text, below, given, where, "properties"), None
+    return _below(tree, _Source(label, file, text), below, given, where, "properties"), None
 
 
 def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack | None:
@@ -328,16 +336,25 @@ def _of_text(tree: Tree, below: Nesting, properties: Mapping[str, Data], where: 
     base, text = tree.sent.get(text, (below.ancestors[0], text))
     if base != below.ancestors[0] and not where.hides(("properties", "template"), True):
         label = base
-    return _below(tree, label, base, text, below, given, where, "parameters"), None
+    return _below(tree, _Source(label, base, text), below, given, where, "parameters"), None
+
+
+class _Source(NamedTuple):
+    """The template of a nested stack: the name of its file in places, the file that its names are relative to, and its
+    text."""
+
+    file: str
+    base: str
+    text: Text
 
 
 def _below(
-    tree: Tree, file: str, base: str, text: Text, below: Nesting, given: Mapping[str, Data], where: Where, at: str
+    tree: Tree, source: _Source, below: Nesting, given: Mapping[str, Data], where: Where, at: str
 ) -> Stack | None:
     if below.depth > MAX_NESTING:  # where Heat notices a circle, too
         place = where(("type",) if at == "properties" else ("properties", "template"))
-        circular = file in below.ancestors
-        deep = f"{file} nests itself" if circular else f"stacks are nested more than {MAX_NESTING} deep"
+        circular = source.file in below.ancestors
+        deep = f"{source.file} nests itself" if circular else f"stacks are nested more than {MAX_NESTING} deep"
         tree.report("nesting", deep, place if circular else where(()))
         return None
     tree.spend(_PER_STACK + _PER_PROPERTY * len(given))
@@ -364,9 +381,10 @@ def _below(
             message = f"Heat reads the parameter `{name}` of a nested template as that section of an environment"
             tree.report("bad-template", message, places[name], "give the parameter another name")
     written = where.hides(("properties", "template") if at == "parameters" else ("type",), True)
-    inside = with_changes(below, base=base, ancestors=(*below.ancestors, file), hidden=below.hidden or written)
+    ancestors = (*below.ancestors, source.file)
+    inside = with_changes(below, base=source.base, ancestors=ancestors, hidden=below.hidden or written)
     try:
-        stack = inside.read_stack(tree, parsed(tree, file, text), inside, passed)
+        stack = inside.read_stack(tree, parsed(tree, source.file, source.text), inside, passed)
         for parameter in stack.parameters if stack else ():
             if parameter.hidden:  # its parameters are secret here too, and so are defaults in its template
                 where.hide((*path, parameter.name))
@@ -419,19 +437,13 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
             inner.resolve(member.metadata, (*at, "metadata")),
         )
         if isinstance(resolved[0], dict | Unknown):
-            read = member._replace(properties=resolved[0], metadata=resolved[1])
-            resources.append(
-                _resource(
-                    scope,
-                    below,
-                    read,
-                    group.where,
-                    deletion_policy=_deletion_policy(tree, dialect, member.deletion_policy, group.where),
-                    update_policy=inner.resolve(member.update_policy, (*at, "update_policy")),
-                    requires=inner.requires,
-                    maybe=member.maybe,
-                )
+            policy = _deletion_policy(tree, dialect, member.deletion_policy, group.where)
+            read = member._replace(
+                properties=resolved[0],
+                metadata=resolved[1],
+                update_policy=inner.resolve(member.update_policy, (*at, "update_policy")),
             )
+            resources.append(_resource(scope, below, read, policy, group.where, inner.requires))
         else:
             tree.report("bad-template", "the properties of a group's members must be a map", group.where(()))
     stack = Stack(
