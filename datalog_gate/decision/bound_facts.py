@@ -39,17 +39,7 @@ def bind(
                 message = f"{line.relation} is a builtin, and not declared as a relation"
                 diagnostics.append(Diagnostic("bad-facts", message, line.span, "give the relation another name"))
             elif not lenient and catalogue.relation(line.relation) is None:
-                message = f"no rule declares the relation {line.relation}"
-                known = [
-                    str(whole_version(relation))
-                    for relation in program.inputs
-                    if not program.relations[relation].generated
-                ]
-                known += [*(name.rpartition(":")[2] for name in known), *catalogue.names()]
-                if line.relation not in meant and len(meant) < MOST_SUGGESTIONS:
-                    meant[line.relation] = did_you_mean(line.relation, known)
-                suggestion = meant.get(line.relation)
-                diagnostics.append(Diagnostic("bad-facts", message, line.span, suggestion))
+                diagnostics.append(_describe_undeclared(line, program, catalogue, meant))
         except ValueError as error:
             diagnostics.append(Diagnostic("bad-facts", str(error), line.span))
         except InputError as error:
@@ -57,3 +47,17 @@ def bind(
     if diagnostics:
         raise InputError(diagnostics)
     return inputs
+
+
+def _describe_undeclared(
+    line: FactLine, program: CheckedProgram, catalogue: Catalogue, meant: dict[str, str | None]
+) -> Diagnostic:
+    """The error for a line of a relation that no rule declares. The first names are looked up in `meant`, or added to
+    it with the one that was probably meant."""
+    if line.relation not in meant and len(meant) < MOST_SUGGESTIONS:
+        declared = (relation for relation in program.inputs if not program.relations[relation].generated)
+        known = [str(whole_version(relation)) for relation in declared]
+        known += [*(name.rpartition(":")[2] for name in known), *catalogue.names()]
+        meant[line.relation] = did_you_mean(line.relation, known)
+    message = f"no rule declares the relation {line.relation}"
+    return Diagnostic("bad-facts", message, line.span, meant.get(line.relation))

@@ -60,16 +60,7 @@ def evaluation(
     warn, those that record, and whatever no policy reads if none went beyond its budget: what took it would take it
     again. Errors: EngineError if the engine refuses the program or exceeds its budget.
     """
-    facts = FactSet()
-    read = {relation for relation in rules.program.inputs if isinstance(relation, str)}.union(GRANTS)
-    for stack in stacks:
-        flatten(stack, rules.catalogue, read, facts)
-    _add_request(facts, stacks, request)
-    if request.cloud is not None:
-        add_cloud_facts(facts, stacks, request.cloud, rules.catalogue, rules.program.inputs)
-    if AGES in read and request.inventory:
-        for table, seconds in request.inventory.ages(request.now):
-            facts.add(AGES, (table, seconds))
+    facts = _read_facts(rules, stacks, request)
     if whole and request.against:
         _add_against(facts, rules, stacks, request)
     known = _with_inventory(facts, request.inventory)
@@ -89,6 +80,21 @@ def evaluation(
     if whole and not exceeded:
         model = engine(rest, inputs, request.budget, model)
     return Evaluation(facts, known.digests, program, model, exceeded)
+
+
+def _read_facts(rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest) -> FactSet:
+    """The facts that the rules read of the stacks, the request and, if it names one, the cloud."""
+    facts = FactSet()
+    read = {relation for relation in rules.program.inputs if isinstance(relation, str)}.union(GRANTS)
+    for stack in stacks:
+        flatten(stack, rules.catalogue, read, facts)
+    _add_request(facts, stacks, request)
+    if request.cloud is not None:
+        add_cloud_facts(facts, stacks, request.cloud, rules.catalogue, rules.program.inputs)
+    if AGES in read and request.inventory:
+        for table, seconds in request.inventory.ages(request.now):
+            facts.add(AGES, (table, seconds))
+    return facts
 
 
 def _add_request(facts: FactSet, stacks: Sequence[Stack], request: DecisionRequest) -> None:

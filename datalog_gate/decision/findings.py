@@ -172,12 +172,7 @@ class FindingReader:
         hints += [f"the grant {grant.grant.name} does not count: {grant.reason}" for grant in refused]
         if waiver and lapse:
             hints.append(f"waiver {waiver.id} {lapse}")
-        span = self._place(subject, row, support)
-        is_vague = span is None or span in self._places
-        reads = self.rules.reads[policy.relation]
-        if (span is None or is_vague or not span.line) and not reads.isdisjoint(self._aggregating):
-            aggregated = self._place(subject, row, self._aggregated(relation, row))
-            span = _with_line((aggregated, span) if is_vague else (span, aggregated))
+        span = self._find_place(policy, relation, row, subject, support)
         violation = Violation(
             policy=policy.id,
             level=policy.level,
@@ -199,6 +194,18 @@ class FindingReader:
         )
         self.read.append((violation, (relation, row)))
         return violation
+
+    def _find_place(
+        self, policy: Policy, relation: RelationRef, row: Row, subject: ResourceId | None, support: Support
+    ) -> Span | None:
+        """The place of a finding: by what its rule reads, or else by what an aggregate below it reads."""
+        span = self._place(subject, row, support)
+        is_vague = span is None or span in self._places
+        reads = self.rules.reads[policy.relation]
+        if (span is None or is_vague or not span.line) and not reads.isdisjoint(self._aggregating):
+            aggregated = self._place(subject, row, self._aggregated(relation, row))
+            return _with_line((aggregated, span) if is_vague else (span, aggregated))
+        return span
 
     @cached_property
     def _places(self) -> Sequence[Span | None]:

@@ -438,70 +438,72 @@ class _Block:
     ) -> tuple[SqlExpression, list[exp.Expr]]:
         """Join the aggregate of tuples by their keys. Return its value, which may be NULL for no tuples, and when it
         fails."""
-        v0, names = exp.column("v0"), [identifier(key.alias) for key in keys]
-        failing: list[exp.Expr] = []
+        names = [exp.column(identifier(key.alias)) for key in keys]
         alias = self.compiler.alias()
 
         def join(**columns: exp.Expr) -> list[exp.Expr]:
             projections = [named(column, name) for name, column in columns.items()]
-            query = exp.select(*[exp.column(name) for name in names], *projections).from_(tuples)
-            query = query.group_by(*[exp.column(name) for name in names]) if names else query
+            query = exp.select(*(name.copy() for name in names), *projections).from_(tuples)
+            query = query.group_by(*names) if names else query
             self.joins.append((subquery(query, alias), on(alias)))
             return [column_of(name, alias) for name in columns]
 
+        value = replace(first, expression=exp.column("v0"))
         match function:
             case "count":
                 (count,) = join(v=exp.Count(this=exp.Star()))
                 return SqlExpression(cast_to(coalesce(count, number_literal(0)), NUMBER), NUMBER), []
             case "sum" | "avg":
-                term = converted(replace(first, expression=v0), NUMBER).expression
-                bad = exp.Max(this=case_when((is_null(term), number_literal(1)), default=number_literal(0)))
-                total, count, wrong = join(v=exp.Sum(this=term), n=exp.Count(this=exp.Star()), bad=bad)
-                if first.representation is not NUMBER:
-                    failing.append(wrong.eq(number_literal(1)))
-                ranged = in_range(total)
-                failing.append(exp.and_(not_null(total), is_null(ranged), copy=False))
-                if function == "sum":
-                    return SqlExpression(
-                        case_when((is_null(total), cast_to(number_literal(0), NUMBER)), default=ranged), NUMBER
-                    ), failing
-                errors: list[exp.Expr] = []
-                quotient = self.look_up(
-                    "/", [SqlExpression(ranged, NUMBER, null=True), SqlExpression(count, NUMBER)], errors
-                )
-                failing += [exp.and_(not_null(total), error, copy=False) for error in errors]
-                return replace(quotient, null=True), failing
+                return self._sum(function, value, join)
             case "min" | "max":
-                extreme: type[exp.Min | exp.Max] = exp.Min if function == "min" else exp.Max
-                if first.representation in (NUMBER, TEXT):
-                    (value,) = join(v=extreme(this=collated(self.compiler.dialect, v0, first.representation)))
-                    return SqlExpression(value, first.representation, null=True), []
-                if first.representation is not TAGGED:
-                    raise UnsupportedError(f"{function} of what has no order")
-                letter, numeral = letter_of(v0), converted(SqlExpression(v0, TAGGED), NUMBER).expression
-                least, most, number, text = join(
-                    least=exp.Min(this=letter),
-                    most=exp.Max(this=letter.copy()),
-                    number=extreme(this=numeral),
-                    text=extreme(this=collated(self.compiler.dialect, v0, TEXT)),
-                )
-                same = exp.and_(
-                    least.eq(most), exp.In(this=least, expressions=[text_literal("N"), text_literal("S")]), copy=False
-                )
-                failing.append(exp.Not(this=exp.Paren(this=same)))
-                tagged = converted(SqlExpression(number, NUMBER), TAGGED).expression
-                value = case_when(
-                    (most.copy().eq(text_literal("N")), tagged), (most.copy().eq(text_literal("S")), text)
-                )
-                return SqlExpression(value, TAGGED, null=True), failing
-            case _:
-                text, order = shown(self.compiler.dialect, replace(first, expression=v0))
-                ordered = exp.Order(this=text, expressions=[exp.Ordered(this=part) for part in order])
-                (joined,) = join(v=exp.GroupConcat(this=ordered, separator=text_literal(",")))
-                value = coalesce(joined, text_literal(""))
-                return SqlExpression(value, TEXT), [
-                    exp.GT(this=exp.Length(this=value.copy()), expression=number_literal(CHARACTERS))
-                ]
+                return self._extreme(exp.Min if function == "min" else exp.Max, value, join)
+        text, order = shown(self.compiler.dialect, value)
+        ordered = exp.Order(this=text, expressions=[exp.Ordered(this=part) for part in order])
+        (joined,) = join(v=exp.GroupConcat(this=ordered, separator=text_literal(",")))
+        listed = coalesce(joined, text_literal(""))
+        too_long = exp.GT(this=exp.Length(this=listed.copy()), expression=number_literal(CHARACTERS))
+        return SqlExpression(listed, TEXT), [too_long]
+
+    def _sum(self, function: str, value: SqlExpression, join: _Join) -> tuple[SqlExpression, list[exp.Expr]]:
+        """The sum or average of a column, and when it fails."""
+        failing: list[exp.Expr] = []
+        term = converted(value, NUMBER).expression
+        bad = exp.Max(this=case_when((is_null(term), number_literal(1)), default=number_literal(0)))
+        total, count, wrong = join(v=exp.Sum(this=term), n=exp.Count(this=exp.Star()), bad=bad)
+        if value.representation is not NUMBER:
+            failing.append(wrong.eq(number_literal(1)))
+        ranged = in_range(total)
+        failing.append(exp.and_(not_null(total), is_null(ranged), copy=False))
+        if function == "sum":
+            zero = cast_to(number_literal(0), NUMBER)
+            return SqlExpression(case_when((is_null(total), zero), default=ranged), NUMBER), failing
+        errors: list[exp.Expr] = []
+        quotient = self.look_up("/", [SqlExpression(ranged, NUMBER, null=True), SqlExpression(count, NUMBER)], errors)
+        failing += [exp.and_(not_null(total), error, copy=False) for error in errors]
+        return replace(quotient, null=True), failing
+
+    def _extreme(
+        self, extreme: type[exp.Min | exp.Max], value: SqlExpression, join: _Join
+    ) -> tuple[SqlExpression, list[exp.Expr]]:
+        """The least or greatest of a column, and when it fails: numbers and texts have no common order."""
+        dialect, column = self.compiler.dialect, value.expression
+        if value.representation in (NUMBER, TEXT):
+            (found,) = join(v=extreme(this=collated(dialect, column, value.representation)))
+            return SqlExpression(found, value.representation, null=True), []
+        if value.representation is not TAGGED:
+            raise UnsupportedError(f"{'min' if extreme is exp.Min else 'max'} of what has no order")
+        letter, numeral = letter_of(column), converted(SqlExpression(column, TAGGED), NUMBER).expression
+        least, most, number, text = join(
+            least=exp.Min(this=letter),
+            most=exp.Max(this=letter.copy()),
+            number=extreme(this=numeral),
+            text=extreme(this=collated(dialect, column, TEXT)),
+        )
+        ordered = exp.In(this=least, expressions=[text_literal("N"), text_literal("S")])
+        same = exp.and_(least.eq(most), ordered, copy=False)
+        tagged = converted(SqlExpression(number, NUMBER), TAGGED).expression
+        found = case_when((most.copy().eq(text_literal("N")), tagged), (most.copy().eq(text_literal("S")), text))
+        return SqlExpression(found, TAGGED, null=True), [exp.Not(this=exp.Paren(this=same))]
 
     def inner(self, literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[_Block, Sequence[exp.Alias], _On]:
         """The block of an inner body, its keys (the values that it needs from outside), and the join. If its matches do
@@ -581,3 +583,5 @@ def _rank(literal: ir.CheckedLiteral) -> int:
 
 _On = Callable[[str], list[exp.Expr]]
 """The conditions on which the subquery with this alias is joined."""
+_Join = Callable[..., list[exp.Expr]]
+"""Joins a subquery with these columns, given by name, and returns them."""

@@ -168,17 +168,7 @@ def compute(dialect: str, name: str, inputs: Sequence[SqlExpression], failing: l
             either_null = left.is_null or right.is_null
             return SqlExpression(exp.false() if either_null else coalesce(equal(left, right), exp.false()), BOOLEAN)
         case "??":
-            value, default = inputs
-            if value.is_null:
-                return default
-            if not value.null:
-                return value
-            if not default.is_null and value.representation is not default.representation:
-                value, default = (converted(side, TAGGED) for side in (value, default))
-            if default.is_null:
-                return value
-            merged = coalesce(value.expression.copy(), default.expression.copy())
-            return SqlExpression(merged, value.representation, default.null)
+            return _with_default(*inputs)
         case "+" | "-":
             left, right = (needed(value, NUMBER, failing) for value in inputs)  # type: ignore[assignment]
             operator = exp.Add if name == "+" else exp.Sub
@@ -189,7 +179,24 @@ def compute(dialect: str, name: str, inputs: Sequence[SqlExpression], failing: l
             joined = exp.DPipe(this=as_text(inputs[0], failing), expression=as_text(inputs[1], failing))
             failing.append(exp.GT(this=exp.Length(this=joined.copy()), expression=number_literal(CHARACTERS)))
             return SqlExpression(joined, TEXT)
-    texts = [needed(value, TEXT, failing) for value in inputs]
+    return _compute_text(name, [needed(value, TEXT, failing) for value in inputs], failing)
+
+
+def _with_default(value: SqlExpression, default: SqlExpression) -> SqlExpression:
+    if value.is_null:
+        return default
+    if not value.null:
+        return value
+    if not default.is_null and value.representation is not default.representation:
+        value, default = (converted(side, TAGGED) for side in (value, default))
+    if default.is_null:
+        return value
+    merged = coalesce(value.expression.copy(), default.expression.copy())
+    return SqlExpression(merged, value.representation, default.null)
+
+
+def _compute_text(name: str, texts: Sequence[exp.Expr], failing: list[exp.Expr]) -> SqlExpression:
+    """The result of a builtin over texts."""
     first, last = texts[0], texts[-1]
     match name:
         case "starts_with":
