@@ -291,7 +291,7 @@ def read_environments(
             target |= dict(_given(body, name, sections.get(name, {})))
     mappings = {key: (value, body) for key, value in sections.get("resource_registry", {}).items() if body}
     environment.parameters |= {name: Given(value, "parameters") for name, value in parameters.items()}
-    strategies: dict[str, Data] = {}
+    merger = _ValueMerger(types, account)
     values: dict[tuple[int, str], dict[str, Given]] = {}
     if len(files) > 1:
         merges = any(isinstance(file.data, dict) and file.data.get("parameter_merge_strategies") for file in files)
@@ -302,28 +302,10 @@ def read_environments(
         account.spend(_PER_VALUE * (1 + sum(map(len, sections.values()))))
         wanted = sections.get("parameter_merge_strategies", {})
         for name in sections.keys() & {"parameters", "parameter_defaults"}:
-            target = environment.parameters if name == "parameters" else environment.defaults
-            alone = not target
             if (id(file), name) not in values:
                 values[id(file), name] = dict(_given(file, name, sections[name]))
-            for key, given in values[id(file), name].items():
-                if not alone and key not in types:  # Heat ignores it, unless it has another template that declares it
-                    if name == "parameter_defaults" and not (key in target and target[key].value == given.value):
-                        merged = phrase(f"the value of {key} by several environment files")
-                        unknown = Unknown(merged, given.place, unread=True)
-                        target[key] = replace(given, value=unknown)
-                    continue
-                if given.value is None and not alone:
-                    continue
-                strategy = wanted.get(key, strategies.get(key, wanted.get("default")))
-                strategy = strategy if strategy in STRATEGIES else wanted.get("default", STRATEGIES[0])
-                if strategies.setdefault(key, strategy) != strategy:
-                    message = f"`{key}` is merged by `{strategy}` here and by `{strategies[key]}` in an earlier file"
-                    report(Diagnostic("bad-environment", message, given.place))
-                elif strategy in STRATEGIES[1:] and not alone:
-                    _merge(target, key, given, types.get(key), strategy == "deep_merge", account)
-                else:
-                    target[key] = given
+            target = environment.parameters if name == "parameters" else environment.defaults
+            merger.add(target, values[id(file), name], wanted, name == "parameter_defaults")
         added = sections.get("resource_registry", {}).items()  # a null in a later file removes nothing
         mappings |= {key: (value, file) for key, value in added if value is not None or not mappings}
     for key, (value, file) in mappings.items():
@@ -331,6 +313,37 @@ def read_environments(
         is_based = has_base_url and named_in is file
         _add_mapping(environment.registry, key, value, file, str(base) if is_based else "", account)
     return environment
+
+
+class _ValueMerger:
+    """Merges the values of environment files one after another, each by the strategy that its file wants for it."""
+
+    def __init__(self, types: Mapping[str, Data], account: WorkAccount) -> None:
+        self.types, self.account = types, account
+        self.strategies: dict[str, Data] = {}
+
+    def add(
+        self, target: dict[str, Given], values: Mapping[str, Given], wanted: Mapping[str, Data], are_defaults: bool
+    ) -> None:
+        """Add the values of a file to those of the files before it."""
+        is_first = not target
+        for key, given in values.items():
+            if not is_first and key not in self.types:  # Heat ignores it, unless another template declares it
+                if are_defaults and not (key in target and target[key].value == given.value):
+                    merged = phrase(f"the value of {key} by several environment files")
+                    target[key] = replace(given, value=Unknown(merged, given.place, unread=True))
+                continue
+            if given.value is None and not is_first:
+                continue
+            strategy = wanted.get(key, self.strategies.get(key, wanted.get("default")))
+            strategy = strategy if strategy in STRATEGIES else wanted.get("default", STRATEGIES[0])
+            if (earlier := self.strategies.setdefault(key, strategy)) != strategy:
+                message = f"`{key}` is merged by `{strategy}` here and by `{earlier}` in an earlier file"
+                self.account.report(Diagnostic("bad-environment", message, given.place))
+            elif strategy in STRATEGIES[1:] and not is_first:
+                _merge(target, key, given, self.types.get(key), strategy == "deep_merge", self.account)
+            else:
+                target[key] = given
 
 
 def read_sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
