@@ -146,9 +146,13 @@ CATEGORIES = (
     Category(
         "property of the wrong kind",
         "a group's size that is not a number is an open group here, and a resource's id is kept as any parameter; Heat "
-        "refuses the stack. `check` warns of a member's property, and Heat refuses the member when it creates it",
+        "refuses the stack. `check` warns of a member's property, and Heat refuses the member when it creates it, and "
+        "what reads the member",
         "heat/engine/properties.py:264",
-        lambda difference: difference.at.endswith(" nested") and _refused(_WRONG)(difference),
+        lambda difference: (
+            (difference.at.endswith(" nested") and _refused(_WRONG)(difference))
+            or _refused(rf"Property error: Properties\.\w+: .*({_WRONG})", _open)(difference)
+        ),
     ),
 )
 
