@@ -21,6 +21,7 @@ from datalog_gate.base.diagnostics import printable
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.doors.cli.main import main as run_command
 from datalog_gate.doors.cli.option_parser import COMMANDS
+from datalog_gate.files.check_options import FORMATS
 from datalog_gate.files.stack_definition import StackDefinition
 from tests.fake_heat import point_at
 
@@ -112,7 +113,7 @@ VALUES: dict[str, list[str]] = {
     "output": ["pages", "web.yaml", "closed/pages", LONG, "loop/pages"],
     "copy": ["copied", "rules", "web.yaml", f"stack/{LONG}", "loop", "closed/new"],
     "decision": ["DECISION", "DECISION", "a", "decision.json"],
-    "format": ["text", "json", "compact", "junit", "sarif", "github", "jsonl", "html"],
+    "format": [*FORMATS, "jsonl"],
     "action": ["create", "update", "delete", "create", "built"],
     "parameter": ["f=huge", "f=a", "f", "=", "g=1", "f=\udc80"],
     "assume": ["{get_param: f} in web=huge", "x", "="],

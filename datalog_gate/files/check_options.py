@@ -13,7 +13,15 @@ from datalog_gate.schema.resource_types import HEATS, NEWEST
 
 WAIVERS = "DATALOG_GATE_WAIVERS"
 FAIL_ON = (*LEVELS, "never")
-FORMATS = ("text", "compact", "json", "junit", "sarif", "github", "html")
+FORMATS = (
+    "text",
+    "compact",
+    "json",
+    "junit",
+    "sarif",
+    "github",
+    "html",
+)
 OUTPUTS = (*FORMATS, "baseline")
 """The formats of `--output`."""
 MOST_JOBS = 64

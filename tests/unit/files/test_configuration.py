@@ -10,7 +10,7 @@ import pytest
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.option_parser import parse_options
-from datalog_gate.files.check_options import BY_NAME
+from datalog_gate.files.check_options import BY_NAME, OUTPUTS
 from datalog_gate.files.configuration import Configuration, load_configuration
 from tests.commands import run, write_files
 
@@ -177,8 +177,7 @@ def test_all_errors_of_a_file_are_reported_with_their_places(capsys: pytest.Capt
             "datalog-gate.toml:8:1: error[bad-configuration] a template must be a path, or a table with a `path`",
             "datalog-gate.toml:8:52: error[bad-configuration] there is no key `enviroment`",
             "  help  did you mean environment?",
-            "datalog-gate.toml:9:1: error[bad-configuration] 'pdf=x' is not FMT=FILE with one of text, compact, json, "
-            "junit, sarif, github, html, baseline",
+            "datalog-gate.toml:9:1: error[bad-configuration] 'pdf=x' is not FMT=FILE with one of " + ", ".join(OUTPUTS),
             "datalog-gate.toml:10:1: error[bad-configuration] `parameter` must be a list of strings",
             "datalog-gate.toml:11:13: error[bad-configuration] `sources` must be folders by URLs of HTTP, "
             '`"https://example.com/t/" = "t"`',

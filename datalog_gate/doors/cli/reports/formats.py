@@ -21,7 +21,11 @@ FOR_PEOPLE: dict[str, Callable[[Decision, Sequence[str], str, bool, Paint], str]
     "compact": format_compact,
 }
 FOR_PROGRAMS = {"json": format_line, "github": format_annotations}
-DOCUMENTS = {"junit": format_junit, "sarif": format_sarif, "html": format_html}
+DOCUMENTS = {
+    "junit": format_junit,
+    "sarif": format_sarif,
+    "html": format_html,
+}
 """The formats with all answers in one document. In other formats each answer is printed by itself."""
 
 

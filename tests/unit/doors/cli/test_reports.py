@@ -18,7 +18,8 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import EngineError, GateError, RulesError
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.reports.entries import ReportEntry
-from datalog_gate.doors.cli.reports.formats import format_report
+from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PEOPLE, FOR_PROGRAMS, format_report
+from datalog_gate.files.check_options import FORMATS
 from tests.pages import assert_written
 from tests.sampling import sample
 
@@ -176,6 +177,10 @@ no column a, b:\ufffd100% (did you mean c?)</error>
 </testsuites>
 """,
 }
+
+
+def test_each_format_is_an_option() -> None:
+    assert sorted(FORMATS) == sorted([*FOR_PEOPLE, *FOR_PROGRAMS, *DOCUMENTS])
 
 
 @pytest.mark.parametrize("form", OF_ERROR)
