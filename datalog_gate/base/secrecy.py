@@ -48,8 +48,8 @@ def _split(text: str, secrets: list[str], mask: Callable[[str], T], words: bool)
         return [text]
     secret, *others = secrets
     parts = re.split(rf"(?<!\w){re.escape(secret)}(?!\w)", text) if words else text.split(secret)
-    covered: list[str | T] = []
+    masked_parts: list[str | T] = []
     for number, part in enumerate(parts):
-        covered += [mask(secret)] if number else []
-        covered += _split(part, others, mask, words) if part else []
-    return covered
+        masked_parts += [mask(secret)] if number else []
+        masked_parts += _split(part, others, mask, words) if part else []
+    return masked_parts

@@ -46,7 +46,7 @@ class Secrets:
             var for var, level in by_level if level == COMPUTED or var not in binding or binding[var] in self._values
         }
 
-    def guarded(self, relation: RelationRef, at: int) -> bool:
+    def may_be_hidden(self, relation: RelationRef, at: int) -> bool:
         """Whether a column can hold a secret."""
         return self._level(relation, at) > 0
 

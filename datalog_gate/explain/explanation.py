@@ -420,7 +420,9 @@ class _RuleMessages:
         if described.generated == "in":
             return f"{self.operand(arguments[0])} in [{self._messages.members(relation)}]"
         words = [
-            MASK if isinstance(term, ir.Const) and self._messages.secrets.guarded(name, at) else self.operand(term)
+            MASK
+            if isinstance(term, ir.Const) and self._messages.secrets.may_be_hidden(name, at)
+            else self.operand(term)
             for at, term in enumerate(arguments)
         ]
         if described.named_only:

@@ -201,7 +201,7 @@ class Fixes:
                 continue
             for at, column in enumerate(self._relations[leaf.relation].columns):
                 term, value = match.arguments[at], leaf.row[at]
-                hidden = self._secrets.guarded(name, at) or isinstance(value, Unknown | ResourceId)
+                hidden = self._secrets.may_be_hidden(name, at) or isinstance(value, Unknown | ResourceId)
                 if term is None or column.name in (*NAMELESS, "path") or hidden:
                     continue
                 whole = path if column.name in ("value", "_value") else (*path, column.name)
@@ -266,7 +266,7 @@ class Fixes:
     def _column(self, match: Match, term: Operand) -> list[Value]:
         """The values of a relation's first rows at the term's position in a literal."""
         at = match.arguments.index(term)
-        if self._secrets.guarded(certain_version(match.relation), at):
+        if self._secrets.may_be_hidden(certain_version(match.relation), at):
             return []
         return [row[at] for row in sorted(self._model.rows(match.relation), key=row_key)[:OFFERS]]
 

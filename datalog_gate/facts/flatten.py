@@ -275,12 +275,12 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
     built = [resource for batch in batches for resource in batch.built]
     if not paths and not any(resource.leftover for resource in built):  # these have parameters of older templates
         return
-    veiled: dict[Value, Resource] = {resource.id: resource for resource in built if resource.hides((), True)}
+    hidden_resources: dict[Value, Resource] = {resource.id: resource for resource in built if resource.hides((), True)}
     for relation_name, rows in facts.rows.items():
         if relation := catalogue.relation(relation_name):
             for row in rows:
                 match facts.origin(relation_name, row):
-                    case Resource() as resource, path if resource.id in veiled:
+                    case Resource() as resource, path if resource.id in hidden_resources:
                         if relation_name not in SOURCE_ROWS or resource.hides((), False):  # text is not a value
                             facts.hide(relation_name, row, _secret_columns(relation, path, resource))
                     case Stack() as stack, _ if (stack.id,) in paths:
@@ -295,14 +295,14 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
                     case EnvironmentFile(), ("parameters" | "parameter_defaults", name, *keys) if name in names:
                         columns = ("key", "value") if keys else ("value",)
                         facts.hide(relation_name, row, [relation.positions[column] for column in columns])
-    _hide_deployments(facts, veiled)
+    _hide_deployments(facts, hidden_resources)
 
 
-def _hide_deployments(facts: FactSet, veiled: Mapping[Value, Resource]) -> None:
+def _hide_deployments(facts: FactSet, hidden: Mapping[Value, Resource]) -> None:
     """Hide secrets in deployments and their digests, since the digest of a short secret would confirm a guess."""
     positions = FIXED[of_stack.DEPLOYMENT].positions
     for row in facts.rows.get(of_stack.DEPLOYMENT, ()):
-        deployment, config = veiled.get(row[0]), veiled.get(row[1])
+        deployment, config = hidden.get(row[0]), hidden.get(row[1])
         if any(resource and resource.hides(("properties",), True) for resource in (deployment, config)):
             facts.hide(of_stack.DEPLOYMENT, row, [positions["digest"]])
         for name, column in {"config": "config", "server": "server", "actions": "action"}.items():

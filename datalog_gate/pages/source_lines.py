@@ -95,8 +95,8 @@ def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str]
         before = f"…{before}"
     if cut + LONGEST < len(row):
         after = f"{after}…"
-    if (covered := masked(row, secrets)) != row:  # a piece may contain a part of it
-        before, marked, after = "", "", covered[:LONGEST]
+    if (masked_row := masked(row, secrets)) != row:  # a piece may contain a part of it
+        before, marked, after = "", "", masked_row[:LONGEST]
     return SourceLine(
         number=number,
         before=before,

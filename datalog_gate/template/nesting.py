@@ -335,7 +335,7 @@ def _size(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -
     if number is not None and name != "Size":  # an instance group starts with any
         tree.report("group-size", f"`{name}` is {number}: Heat refuses the group", place, "write 0 or more")
     # Heat refuses it; the size is not known here
-    return Size(0, inf, Unknown(phrase(f"the number of members {tree.covered(str(value).strip())[:80]}"), place))
+    return Size(0, inf, Unknown(phrase(f"the number of members {tree.mask(str(value).strip())[:80]}"), place))
 
 
 def _whole(value: object) -> int | None:

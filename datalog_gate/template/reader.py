@@ -159,10 +159,10 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
     except RecursionError:
         tree.stop("too-large", "the references of the template are nested too deeply", None)
     except InputError as error:
-        tree.redact()
+        tree.mask_sources()
         raise InputError([*tree.problems, *error.diagnostics], {**tree.sources, **error.sources}) from None
     finally:
-        tree.redact()
+        tree.mask_sources()
     if tree.problems or stack is None:
         refused = InputError(tree.problems, tree.sources)
         refused.stack = stack
@@ -268,7 +268,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     parameters = read_parameters(section, parameter_scope)
     if inside.hidden:
         scope.hidden.add(())
-        scope.veiled.add(())
+        scope.hidden_parts.add(())
         tree.sources.pop(document.file, None)
     _take_parameters(scope, parameters, given)
     resources = read_resources(scope)
@@ -296,7 +296,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         sources=tree.sources,
         place=place,
         defined=locate,
-        hidden=scope.veiled,
+        hidden=scope.hidden_parts,
     )
 
 
@@ -318,11 +318,11 @@ def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mappi
         if parameter.hidden:
             if locate := scope.given.get(name):
                 scope.given[name] = partial(_locate_whole, locate)  # a path into the value would reveal its keys
-            tree.veiled += [place for source in outside for place in source.written]
-            tree.veiled += [place for place in [document.place(default)] if place != document.place(default[:-1])]
+            tree.hidden_spans += [place for source in outside for place in source.written]
+            tree.hidden_spans += [place for place in [document.place(default)] if place != document.place(default[:-1])]
         passed_secret = name in given and given[name].hidden
         if (parameter.hidden or passed_secret) and not isinstance(parameter.value, Unknown):
-            scope.veiled.add(("parameters", name))
+            scope.hidden_parts.add(("parameters", name))
             whole = not isinstance(parameter.value, dict | list)
             tree.hide(parameter.value, inside.id, Expression("get_param", name, inside.id) if whole else None)
 
@@ -359,7 +359,7 @@ def _outputs(scope: Scope, inside: Nesting, section: Mapping[str, Data]) -> dict
         truth = scope.condition(definition[condition], (*path, condition)) if given else True
         value = scope.resolve(definition[key], (*path, key)) if truth is not False else None
         if scope.touched != touched or inside.hidden:
-            scope.veiled.add(("outputs", name))
+            scope.hidden_parts.add(("outputs", name))
         if scope.missing != missing:
             value = None
         outputs[name] = scope.write("if", [truth, value, None], path) if isinstance(truth, Unknown) else value

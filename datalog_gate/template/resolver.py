@@ -90,7 +90,7 @@ class Scope:
     """The resolved conditions; None while one is being resolved."""
     hidden: Hidden = field(default_factory=Hidden)
     """The paths of results that came from a hidden value."""
-    veiled: set[Path] = field(default_factory=set)
+    hidden_parts: set[Path] = field(default_factory=set)
     """As `Stack.hidden`."""
     touched: int = 0
     """The number of reads of hidden values. If it grows during a function call, the result is hidden."""
@@ -191,8 +191,8 @@ class Scope:
         if value not in self.decided:
             self.decided[value] = None
             self.decided[value] = self._defined(value)
-        if self.touched != touched or ("conditions", value) in self.veiled:
-            self.veiled.add(("conditions", value))
+        if self.touched != touched or ("conditions", value) in self.hidden_parts:
+            self.hidden_parts.add(("conditions", value))
             self.touched += 1
         truth = self.decided[value]
         if truth is None:
@@ -397,7 +397,7 @@ class Scope:
             raise BadFunction("takes a parameter's name, or [name, key, ...]")
         if name not in self.parameters:
             self._miss("parameter", name, path, self.parameters)
-        self.touched += ("parameters", name) in self.veiled
+        self.touched += ("parameters", name) in self.hidden_parts
         try:
             return select(self.parameters[name], steps, parse=True)
         except (LookupError, ValueError, TypeError):
@@ -483,7 +483,7 @@ class Scope:
         name = self.tree.name_of(file)
         self.files[name] = text
         if self.hidden.holds(path, True):
-            self.veiled.add(("files", name))
+            self.hidden_parts.add(("files", name))
         return text
 
     def _resource_facade(self, arguments: Data, path: Path) -> Data:

@@ -245,13 +245,13 @@ def _nested(scope: Scope, resolved: Resolved, below: Nesting, properties: Mappin
     tree, kind = scope.tree, resolved.type
     if kind == STACK:
         is_hidden = where.hides(("properties", "template"), True)
-        with tree.shaded(is_hidden, f"the template of {below.id}", where(("properties", "template"))):
+        with tree.hiding(is_hidden, f"the template of {below.id}", where(("properties", "template"))):
             return _of_text(tree, below, properties, where)
     if kind in GROUPS:
         return _of_group(scope, kind, below, properties, where)
     if kind in ELSEWHERE:
         return None, Unknown(content(below.id), where(("type",)), unread=True)
-    with tree.shaded(where.hides(("type",), True), f"the type of {below.id}", where(("type",))):
+    with tree.hiding(where.hides(("type",), True), f"the type of {below.id}", where(("type",))):
         return _of_file(tree, resolved, below, properties, where)
 
 

@@ -26,7 +26,7 @@ from datalog_gate.template.parameters import MAX_CANDIDATES
 
 MAX_RESOURCES = 10_000
 MAX_PROBLEMS = 100
-MAX_COVERED = 10_000_000
+MAX_MASKED = 10_000_000
 """The maximum number of characters of a message, times the hidden texts that are looked for in it."""
 
 
@@ -76,8 +76,9 @@ class Tree:
     environments: Mapping[str, Document] = field(default_factory=dict)
     """By file."""
     secrets: dict[str, Expression] = field(default_factory=dict)
-    veiled: list[Span | None] = field(default_factory=list)
-    shade: Diagnostic | None = None
+    hidden_spans: list[Span | None] = field(default_factory=list)
+    instead: Diagnostic | None = None
+    """What is reported instead of any problem in a template that is hidden."""
     documents: Documents = field(default_factory=Documents)
     queries: dict[str, Any] = field(default_factory=dict)
     """The parsed expressions of yaql by text."""
@@ -98,30 +99,30 @@ class Tree:
 
     def report(self, code: str, message: str, span: Span | None, suggestion: str | None = None) -> None:
         """Collect one diagnostic; all are raised together. Errors: InputError when there are `MAX_PROBLEMS`."""
-        self.add(Diagnostic(code, self.covered(message)[:400], span, suggestion))
+        self.add(Diagnostic(code, self.mask(message)[:400], span, suggestion))
 
     def warn(self, message: str, span: Span | None, suggestion: str | None = None, code: str = "bad-reference") -> None:
         """Collect one warning of what Heat does not refuse, unless it would tell of a hidden template."""
-        if not self.shade:
-            self.warnings[Diagnostic(code, self.covered(message)[:400], span, suggestion, "warning")] = None
+        if not self.instead:
+            self.warnings[Diagnostic(code, self.mask(message)[:400], span, suggestion, "warning")] = None
 
     def add(self, problem: Diagnostic) -> None:
         """Collect one diagnostic, as `report` does."""
-        self.problems.append(self.shade or problem)
+        self.problems.append(self.instead or problem)
         if len(self.problems) >= MAX_PROBLEMS:
             raise InputError(self.problems, self.sources)
 
     @contextmanager
-    def shaded(self, hidden: bool, what: str, span: Span | None) -> Iterator[None]:
+    def hiding(self, hidden: bool, what: str, span: Span | None) -> Iterator[None]:
         """If `what` came from a hidden parameter, only report that there are problems in it."""
-        outer = self.shade
+        outer = self.instead
         if hidden and outer is None:
             message = f"{what} came from a hidden parameter, and Heat does not accept it"
-            self.shade = Diagnostic("bad-template", message, span, "try it with a value that is not hidden")
+            self.instead = Diagnostic("bad-template", message, span, "try it with a value that is not hidden")
         try:
             yield
         finally:
-            self.shade = outer
+            self.instead = outer
 
     def report_newer(self, name: Data, dialect: Dialect, file: str, span: Span | None) -> bool:
         """Report a section, key or function that the template's version does not have yet, once for each version that
@@ -169,15 +170,15 @@ class Tree:
             if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
                 self.secrets.setdefault(str(leaf), written or Expression("hidden", len(self.secrets), home))
 
-    def covered(self, message: str) -> str:
+    def mask(self, message: str) -> str:
         """The message with hidden texts masked where they are whole words; a mask if there is too much to look for."""
-        if len(message) * len(self.secrets) > MAX_COVERED:
+        if len(message) * len(self.secrets) > MAX_MASKED:
             return MASK
         return masked(message, self.secrets, words=True)
 
-    def redact(self) -> None:
+    def mask_sources(self) -> None:
         """Remove hidden values from the texts for excerpts, up to the end of their lines."""
-        spans = {span for span in self.veiled if span and span.file in self.sources}
+        spans = {span for span in self.hidden_spans if span and span.file in self.sources}
         rows = {file: self.sources[file].splitlines() for file in {span.file for span in spans}}
         for span in sorted(spans, key=lambda span: (span.line, span.column), reverse=True):
             text = rows[span.file]
@@ -219,10 +220,10 @@ class Tree:
 
     def document(self, file: str, text: str, as_json: bool = True) -> Document:
         """The parsed document of a file; for `as_json` see `read_document`. Errors: InputError."""
-        if not self.shade:
+        if not self.instead:
             self.sources[file] = text
         document = self.documents.read_sent(text, file, as_json, self.spend)
-        self.warnings |= dict.fromkeys(() if self.shade else document.repeated)
+        self.warnings |= dict.fromkeys(() if self.instead else document.repeated)
         return document
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from datalog_gate.decision_point.enabled_plugins import create_broker
 from datalog_gate.doors.cli.commands.services import read_claims
-from datalog_gate.doors.cli.heat_client import Heat as Client
+from datalog_gate.doors.cli.heat_client import HeatClient as Client
 from datalog_gate.doors.cli.heat_client import HeatStacks
 from datalog_gate.doors.cli.heat_conf import read_settings
 from datalog_gate.doors.cli.main import main

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.doors.cli.heat_client import Heat as Client
+from datalog_gate.doors.cli.heat_client import HeatClient as Client
 from datalog_gate.doors.cli.heat_client import HeatStacks
 from datalog_gate.doors.cli.main import main
 from datalog_gate.services.approval import Approvals

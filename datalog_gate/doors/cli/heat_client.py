@@ -52,7 +52,7 @@ EVENT_DELAY = 60.0
 """Seconds after which an accepted operation must appear in the events. Their times are whole seconds."""
 
 
-class Heat:
+class HeatClient:
     """A session with Heat. Errors: InputError, without secrets; UsageError if keystoneauth1 is not installed."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Heat:
 def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
     """Read a stack by its name or id. Masked values are unknown. Errors: InputError; UsageError as `Heat`. The root id
     of the stack is `stack_name`, or else its name in Heat."""
-    heat = Heat()
+    heat = HeatClient()
     shown = json_object(heat.get(f"/stacks/{quote(name, safe='')}?resolve_outputs=False").get("stack"))
     shown_name, stack_id, status = (str(shown.get(key, "")) for key in ("stack_name", "id", "stack_status"))
     if status == "DELETE_COMPLETE":
@@ -163,7 +163,7 @@ def _format_error(error: Exception) -> str:
     return printable(re.sub(r"//[^/@\s]*@", "//", text))
 
 
-def find_outcome(heat: Heat, claim: Claim, now: float) -> Outcome | None:
+def find_outcome(heat: HeatClient, claim: Claim, now: float) -> Outcome | None:
     """Find the outcome of a claim's operation in the events of its stack. After a failed update only the events show
     it. It is "unknown" if another operation came in between, and None if it is not known yet."""
     stack = claim.stack
@@ -209,7 +209,7 @@ class HeatStacks:
     an engine is another Heat, so a stack that it does not know may still exist.
     """
 
-    def __init__(self, heat: Heat, journal: Journal, host: str) -> None:
+    def __init__(self, heat: HeatClient, journal: Journal, host: str) -> None:
         self._heat, self._journal, self._host = heat, journal, host
         self._own = False
         self.refused = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from datalog_gate.doors.cli.heat_client import Heat as Client
+from datalog_gate.doors.cli.heat_client import HeatClient as Client
 from datalog_gate.doors.cli.heat_client import HeatStacks
 from datalog_gate.services.reconcile import FindStack, reconcile
 from tests.heat.doors.grant_heat import GrantHeat, failing, grant, run_grant_heat

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from datalog_gate.doors.cli.heat_client import Heat as Client
+from datalog_gate.doors.cli.heat_client import HeatClient as Client
 from datalog_gate.doors.cli.heat_client import HeatStacks
 from tests.heat.doors.rig import PROJECT, Heat, wait
 from tests.heat.doors.templates import template

@@ -16,7 +16,7 @@ from datalog_gate.base.diagnostics import format_count, printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.enabled_plugins import create_broker, list_grantable
 from datalog_gate.doors.cli.common import FINDINGS, OK
-from datalog_gate.doors.cli.heat_client import Heat, HeatStacks, find_outcome
+from datalog_gate.doors.cli.heat_client import HeatClient, HeatStacks, find_outcome
 from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
 from datalog_gate.doors.cli.turns import Turns
 from datalog_gate.plugins.plugin_errors import PluginLoadError
@@ -56,7 +56,7 @@ def _list_services(heat_conf: Path, for_me: bool) -> list[str]:
         return list(settings.services)
     from datalog_gate.decision_point.roles import Entitlements
 
-    caller = Heat().caller()
+    caller = HeatClient().caller()
     try:
         allowed = Entitlements(conf, list_grantable(settings)).services(str(caller["project_id"]), caller)
     except (OSError, ValueError) as error:
@@ -153,7 +153,7 @@ def settle_claims(
         raise invalid_file(heat_conf, error) from None
     if broker is None:
         raise InputError.of(f"{heat_conf}: no services are enabled")
-    heat = Heat()
+    heat = HeatClient()
     stacks = HeatStacks(heat, broker.journal, _read_host(conf))
     turns = Turns(broker.journal.store, "reconcile", every or 0.0, clock)
     while True:

@@ -21,10 +21,10 @@ HEADER = "Datalog-Gate"
 
 def check_preview() -> Iterator[CheckResult]:
     """Check that a door answers in the Heat of the credentials, by a preview, which creates nothing."""
-    from datalog_gate.doors.cli.heat_client import Heat
+    from datalog_gate.doors.cli.heat_client import HeatClient
 
     try:
-        status, headers = Heat().post("/stacks/preview", PREVIEW)
+        status, headers = HeatClient().post("/stacks/preview", PREVIEW)
     except InputError as error:
         [diagnostic, *_] = error.diagnostics
         yield CheckResult(
@@ -42,9 +42,9 @@ def check_preview() -> Iterator[CheckResult]:
 def probe_engine() -> CheckResult:
     """Check that a door in an engine refuses to create an empty stack, which is then deleted. Errors: InputError,
     UsageError as `Heat`."""
-    from datalog_gate.doors.cli.heat_client import Heat
+    from datalog_gate.doors.cli.heat_client import HeatClient
 
-    heat = Heat()
+    heat = HeatClient()
     status, _ = heat.post("/stacks", {**PREVIEW, "stack_name": PROBE})
     if status != 201:
         message, fix = f"Heat answered the creation of {PROBE} with {status}", f"delete {PROBE} if it exists"

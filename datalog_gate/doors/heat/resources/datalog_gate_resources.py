@@ -47,7 +47,7 @@ class Denial(resource.Resource):  # type: ignore[misc]
         raise DeniedError(self.properties["reason"])
 
 
-class Policy(resource.Resource):  # type: ignore[misc]
+class PolicyResource(resource.Resource):  # type: ignore[misc]
     """Lets one of the provider's services act on resources of this stack. What is in scope waits for what the service
     decides, and fails with it."""
 
@@ -160,7 +160,7 @@ class Policy(resource.Resource):  # type: ignore[misc]
             known = {name if name in resources else name.partition(".")[0] for name in names}
             return known & resources.keys() - {self.name}
         outside: set[str] = set()
-        waiting = [name for name, stack_resource in resources.items() if isinstance(stack_resource, Policy)]
+        waiting = [name for name, stack_resource in resources.items() if isinstance(stack_resource, PolicyResource)]
         while waiting:
             name = waiting.pop()
             if name not in outside and name in resources:
@@ -171,4 +171,4 @@ class Policy(resource.Resource):  # type: ignore[misc]
 
 def resource_mapping() -> dict[str, Any]:
     """The resource types, for Heat."""
-    return {"DatalogGate::Denial": Denial, "DatalogGate::Policy": Policy}
+    return {"DatalogGate::Denial": Denial, "DatalogGate::Policy": PolicyResource}

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
-from datalog_gate.doors.cli.heat_client import Heat as Client
+from datalog_gate.doors.cli.heat_client import HeatClient as Client
 from datalog_gate.doors.cli.heat_client import HeatStacks
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.broker import Broker

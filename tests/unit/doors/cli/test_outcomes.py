@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from datalog_gate.doors.cli.heat_client import Heat, find_outcome
+from datalog_gate.doors.cli.heat_client import HeatClient, find_outcome
 from datalog_gate.services.contract import Outcome
 from datalog_gate.services.journal_claim import Claim
 from tests.scripted_cloud import Cloud, without_keystone
@@ -84,11 +84,11 @@ def test_the_outcome_of_an_operation_comes_from_the_events_of_its_stack(
     cloud: Cloud, action: str, events: list[str], outcome: Outcome | None
 ) -> None:
     give_events(cloud, *events)
-    assert find_outcome(Heat(), claim(action), NOW + 40) == outcome
+    assert find_outcome(HeatClient(), claim(action), NOW + 40) == outcome
 
 
 def test_an_event_in_the_second_of_the_request_may_be_of_the_previous_operation(cloud: Cloud) -> None:
-    ask = partial(find_outcome, Heat(), claim("update"))
+    ask = partial(find_outcome, HeatClient(), claim("update"))
     give_events(cloud, "10 UPDATE_IN_PROGRESS", "10 UPDATE_COMPLETE")
     assert [ask(NOW + at) for at in (70, 71)] == [None, "complete"]
     give_events(cloud, "10 UPDATE_COMPLETE", "11 UPDATE_IN_PROGRESS", "12 UPDATE_FAILED")
@@ -102,4 +102,4 @@ def test_an_event_in_the_second_of_the_request_may_be_of_the_previous_operation(
 )  # fmt: skip
 def test_an_answer_without_events_leaves_the_outcome_open(cloud: Cloud, status: int, answer: object) -> None:
     cloud.give(EVENTS, answer, status)
-    assert find_outcome(Heat(), claim(), NOW + 40) is None
+    assert find_outcome(HeatClient(), claim(), NOW + 40) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.doors.cli.heat_client import Heat, HeatStacks
+from datalog_gate.doors.cli.heat_client import HeatClient, HeatStacks
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import ReconcileResult, StackState, reconcile
 from tests.ledger import Seats, broker, request
@@ -53,7 +53,7 @@ def claimed(folder: Path, *uuids: str) -> Journal:
 
 
 def ask_heat(folder: Path, host: str = "aio") -> StackState | None:
-    return HeatStacks(Heat(), claimed(folder, "u", "v"), host)(ID)
+    return HeatStacks(HeatClient(), claimed(folder, "u", "v"), host)(ID)
 
 
 @pytest.mark.parametrize(
@@ -150,14 +150,14 @@ def test_a_stack_that_heat_does_not_know_is_gone_only_from_the_heat_of_this_host
 
 @pytest.mark.usefixtures("cloud")
 def test_a_heat_that_is_down_gives_no_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stacks = HeatStacks(Heat(), claimed(tmp_path, "u"), "aio")
+    stacks = HeatStacks(HeatClient(), claimed(tmp_path, "u"), "aio")
     monkeypatch.setattr(stacks._heat._adapter, "endpoint_override", "http://127.0.0.1:1/v1/p")
     assert stacks(ID) is None
 
 
 def test_a_stack_without_a_claim_is_not_asked_about(cloud: Cloud, tmp_path: Path) -> None:
     shows(cloud, "DELETE_COMPLETE")
-    assert HeatStacks(Heat(), claimed(tmp_path), "aio")(ID) is None
+    assert HeatStacks(HeatClient(), claimed(tmp_path), "aio")(ID) is None
     assert [request_line for request_line, _ in cloud.requests if "/stacks/" in request_line] == []
 
 
@@ -165,7 +165,7 @@ def test_what_heat_says_settles_the_claims(cloud: Cloud, tmp_path: Path) -> None
     journal = claimed(tmp_path, "u", "v")
     shows(cloud, "UPDATE_COMPLETE", "u")
     now = broker(tmp_path, Seats(tmp_path / "seats"), NOW)
-    assert reconcile(now, HeatStacks(Heat(), journal, "elsewhere")) == [
+    assert reconcile(now, HeatStacks(HeatClient(), journal, "elsewhere")) == [
         ReconcileResult("u", ID, "committed", "its stack is complete"),
         ReconcileResult("v", ID, "released", "its stack has another grant instead of it, or none"),
     ]
@@ -178,5 +178,5 @@ def test_the_members_of_a_stack_are_those_of_all_stacks_within_it(cloud: Cloud, 
         {"physical_resource_id": "", "resource_type": "OS::Nova::Server"},
     ]
     cloud.give(f"{LISTED}?nested_depth=20", {"resources": rows})
-    stacks = HeatStacks(Heat(), claimed(tmp_path, "u"), "aio")
+    stacks = HeatStacks(HeatClient(), claimed(tmp_path, "u"), "aio")
     assert (stacks.members(ID), stacks.members("7b")) == ({"i1": "OS::Nova::Server"}, None)
