@@ -324,8 +324,9 @@ class _Judge:
         names: list[str | None] = []
         for match, at in body.places(resource):
             relation = relation_name(match.relation)
-            if at == 0 and relation == "heat:resource" and isinstance(match.arguments[3], ir.Const):
-                names.append(str(match.arguments[3].value))
+            if at == 0 and relation == "heat:resource":
+                kind = match.arguments[self.relations[match.relation].positions["type"]]
+                names += [str(kind.value)] if isinstance(kind, ir.Const) else []
             elif at == 0 and self.relations[match.relation].named_only:
                 names.append(self.catalogue.owner(relation.partition(".")[0]))
         return [kind for kind in (self.catalogue.type(name) for name in names if name) if kind]

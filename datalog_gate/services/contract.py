@@ -48,7 +48,8 @@ class Request:
     options: Mapping[str, Data]
     """The options in the format of a `Part`: frozen, with hidden values masked."""
     scope: tuple[Part, ...]
-    """Of an operation all resources; empty if no definition was needed, as for most deletions."""
+    """Of an operation all resources; empty if no definition was needed, as for most deletions. A group of unknown size
+    is `open` and shows its first members: a service that counts them decides what it makes of that."""
     action: str = ""
     decision_id: str = ""
     credentials: Mapping[str, Data] = field(default_factory=dict)
@@ -125,7 +126,8 @@ class Service:
     """The names of services for every stack that come earlier, wherever they are enabled."""
 
     def facts(self, request: Request) -> None:
-        """Check whether a request could be reserved, for the door and for previews. Changes nothing. Errors:
+        """Check whether the request of a grant could be reserved, for the door and for previews. Changes nothing. Not
+        called for every stack: then `reserve` refuses. Errors:
         RefusedError for wrong options, and for what `reserve` would refuse now, unless only a call of `reserve` can
         change that, such as one that asks a person for approval."""
 
@@ -159,7 +161,7 @@ class Service:
         raise NotImplementedError
 
     def status(self, held: Held) -> Status:
-        """Return what is held for the key."""
+        """Return what is held for the key: `absent` if the service holds nothing."""
         raise NotImplementedError
 
 
