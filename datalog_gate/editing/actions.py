@@ -15,12 +15,8 @@ from datalog_gate.base.errors import GateError, InputError
 from datalog_gate.base.records import replace
 from datalog_gate.editing.answers import Action, TextEdit, TextProblem, TextRange
 from datalog_gate.editing.rule_folder import RuleFolder, with_texts
-from datalog_gate.editing.source_text import source_text
+from datalog_gate.editing.template_edits import apply_edits, write_change
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
-from datalog_gate.editing.yaml_outline import OutlineEntry, read_outline
-from datalog_gate.explain.fix import TemplateChange
-from datalog_gate.template.dialect import dialect_of
-from datalog_gate.template.document import read_document
 
 MOST_TRIES = 8
 """The maximum number of edits tried for one problem."""
@@ -69,15 +65,6 @@ def template_actions(workspace: Workspace, path: Path, problems: Sequence[TextPr
                 actions.append(Action(title, tuple(edits), problem))
                 break
     return actions
-
-
-def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, str]:
-    """The texts with the edits, which must not overlap."""
-    texts = dict(sources)
-    for edit in sorted(edits, key=lambda edit: edit.range, reverse=True):
-        text = texts[edit.range.file]
-        texts[edit.range.file] = text[: edit.range.start] + edit.text + text[edit.range.end :]
-    return texts
 
 
 def find_new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: TextProblem | None) -> list[Diagnostic]:
@@ -204,83 +191,7 @@ def _find_fix(judged: JudgedTemplate, path: Path, problem: TextProblem) -> Actio
         explained = judged.decision.explanation.of(judged.findings[problem.index])
     except GateError:
         return None
-    if explained.change is None or explained.fix is None or not explained.change.path:
+    if explained.change is None or explained.fix is None:
         return None
-    edit = _change_edit(judged.text, path, explained.change)
+    edit = next(write_change(judged.text, str(path), explained.change), None)
     return Action(explained.fix.text, (edit,), problem) if edit else None
-
-
-def _change_edit(text: str, path: Path, change: TemplateChange) -> TextEdit | None:
-    """The edit for a change of one property: it replaces the value, or adds a key."""
-    outline = {entry.path: entry for entry in read_outline(text)}
-    document = read_document(text, str(path))
-    dialect = dialect_of(document.data) if isinstance(document.data, dict) else ""
-    if isinstance(dialect, str) or change.place is None or change.place.file != str(path):
-        return None
-    whole = (dialect.resources, change.resource.name, dialect.key(str(change.path[0])), *change.path[1:])
-    if whole[:2] not in outline:
-        return None
-    is_json = text.lstrip()[:1] == "{"
-    place = document.place(whole)
-    if whole in outline and place:
-        where = source_text(str(path), text).range(place)
-        end = where.start + len(text[where.start : where.end].rstrip())  # of a block the end of its last line too
-        edit: TextEdit | None = TextEdit(replace(where, end=end), _scalar(change.value, is_json))
-    else:
-        edit = _new_key(text, path, outline, whole, change.value)
-    meant = _put(document.data, whole, change.value)
-    return edit if edit and _read_data(apply_edits({str(path): text}, [edit])[str(path)]) == meant else None
-
-
-def _put(data: object, way: Sequence[str | int], value: object) -> object:
-    """Data with another value at a place."""
-    if not way:
-        return value
-    first, *rest = way
-    if isinstance(data, list):
-        return [_put(item, rest, value) if at == first else item for at, item in enumerate(data)]
-    section = data if isinstance(data, dict) else {}
-    return {**section, first: _put(section.get(first), rest, value)}
-
-
-def _read_data(text: str) -> object:
-    """The data of a text; None if it is no YAML any more."""
-    try:
-        return read_document(text, "").data
-    except InputError:
-        return None
-
-
-def _new_key(
-    text: str,
-    path: Path,
-    outline: Mapping[tuple[str | int, ...], OutlineEntry],
-    whole: tuple[str | int, ...],
-    value: object,
-) -> TextEdit | None:
-    """A new key, before the first key of its mapping."""
-    *parent, name = whole
-    sibling = next(
-        (entry for way, entry in outline.items() if way[:-1] == tuple(parent) and entry.end > entry.start), None
-    )
-    if sibling is None or isinstance(name, int):
-        return None
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    end = f"{line_end}{' ' * sibling.column}" if sibling.column >= 0 else ", "
-    start = sibling.start - (text[sibling.start - 1] in "\"'")
-    is_json = text.lstrip()[:1] == "{"
-    return TextEdit(TextRange(str(path), start, start), f"{_scalar(name, is_json)}: {_scalar(value, is_json)}{end}")
-
-
-def _scalar(value: object, is_json: bool) -> str:
-    """A value as JSON, or as YAML without quotes if it means the same."""
-    text = json.dumps(value, ensure_ascii=False)
-    bare = str(value)
-    if (
-        not is_json
-        and isinstance(value, str)
-        and re.fullmatch(r"[A-Za-z0-9][\w./-]*", bare)
-        and read_document(bare, "", False).data == value
-    ):
-        return bare
-    return text

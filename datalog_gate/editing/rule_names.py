@@ -13,11 +13,12 @@ from datalog_gate.analysis.resolve import IDENTIFIER
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.policy_set import LIMITS_FILE
-from datalog_gate.editing.actions import apply_edits, find_new_errors
+from datalog_gate.editing.actions import find_new_errors
 from datalog_gate.editing.answers import Hover, Symbol, TextEdit, TextRange
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, with_texts
 from datalog_gate.editing.rule_tokens import Role
 from datalog_gate.editing.source_text import SourceText, source_text
+from datalog_gate.editing.template_edits import apply_edits
 from datalog_gate.editing.yaml_outline import read_outline
 from datalog_gate.facts.relation_text import format_builtin, format_columns, format_relation
 from datalog_gate.language.ast import Declaration, Rule

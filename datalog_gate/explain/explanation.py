@@ -181,6 +181,7 @@ class Explanation:
         self.judgement = judgement
         reader = judgement.reader
         self._facts, self._program = reader.evaluation.facts, reader.evaluation.program
+        self._model = reader.evaluation.model
         self._rows = RowExplanation(reader.provenance, self._place, reader.secrets)
         self._evidence = judgement.evidence()
         self._fixes = Fixes(judgement)
@@ -224,12 +225,16 @@ class Explanation:
         return self._rows.failures(relation, wanted) or ()
 
     def clean(self) -> dict[str, dict[str, int]]:
-        """For each policy without finding or error, by id, the number of rows in each relation of facts that it
-        reads."""
+        """For each policy without finding or error, by id, the number of rows in each relation of facts that it reads,
+        those included that rules and limits add."""
         decision, program = self.judgement.decision, self._program
+
+        def count(relation: RelationRef) -> int:
+            return max(len(self._facts.rows.get(relation, ())), len(self._model.rows(whole_version(relation))))
+
         return {
             policy.id: {
-                str(whole_version(relation)): len(self._facts.rows.get(relation, ()))
+                str(whole_version(relation)): count(relation)
                 for relation in sorted(self.judgement.reader.rules.reads[policy.relation] & program.inputs, key=str)
                 if not program.relations[relation].generated
             }

@@ -6,6 +6,7 @@ need not be the smallest. A change that only hides something from the rule does 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -109,6 +110,11 @@ class _Cell(NamedTuple):
         arguments = tree.rule.arguments if tree.rule else ()
         return any(use.step.node is tree and use.term in arguments for use in self.uses)
 
+    def is_named(self, hint: str) -> bool:
+        """Whether the hint names the property, or by its last word: the `type` of `volume_type`."""
+        name = str(self.path[-1])
+        return _has_word(hint, name) or _has_word(hint, name.rpartition("_")[2])
+
 
 class Fixes:
     """Finds changes of the template for the findings of one decision. All searches share `WORK`."""
@@ -124,7 +130,7 @@ class Fixes:
 
     def find(self, violation: Violation, tree: Node) -> TemplateChange | None:
         """Find a change that fixes the finding, which the tree explains; None if none of the tried ones does."""
-        for change in islice(self._changes(tree), TRIES):
+        for change in islice(self._changes(tree, violation.hint), TRIES):
             if self._left <= 0:
                 break
             self._left -= len(self._facts)
@@ -148,18 +154,27 @@ class Fixes:
             return 0
         return sum(count for (_, row), count in (self._before - after).items() if not isinstance(row, str))
 
-    def _changes(self, tree: Node) -> Iterator[TemplateChange]:
-        """The changes to try: values in order of role, those in the finding's row first, then grants."""
+    def _changes(self, tree: Node, hint: str) -> Iterator[TemplateChange]:
+        """The changes to try: values in order of role, those in the finding's row first, then grants. If the hint names
+        a property that the finding depends on, only that is changed, in any role."""
         walk = [_Step(tree)]
         for step in walk:
             walk += [_Step(leaf, step, match) for match, leaf in _rows(step.node)]
         cells = [cell for step in walk for cell in self._cells(step)]
-        offers = [(cell, offer) for cell in cells for offer in self._offers(cell)]
+        named = [cell for cell in cells if cell.is_named(hint)]
+        offers = [(cell, offer) for cell in named or cells for offer in self._offers(cell)]
         last_role = max(min([offer.role for _, offer in offers], default=_Role.CHOSEN), _Role.LISTED)
-        if any(_limits(premise) for step in walk for premise in step.node.premises):
+        if not named and any(_limits(premise) for step in walk for premise in step.node.premises):
             last_role = _Role.LISTED
         alone = len({(cell.resource.id, cell.path) for cell, offer in offers if offer.role == _Role.CHOSEN}) == 1
-        offers.sort(key=lambda pair: (pair[1].role, not pair[0].reaches(tree), -_likeness(pair[1], pair[0])))
+        offers.sort(
+            key=lambda pair: (
+                pair[1].role,
+                not pair[0].reaches(tree),
+                not _has_word(hint, show(pair[1].value)),
+                -_likeness(pair[1], pair[0]),
+            )
+        )
         tried = set[tuple[ResourceId, Path, Value]]()
         for cell, (role, value, words) in offers:
             key = cell.resource.id, cell.path, value
@@ -290,6 +305,10 @@ def property_at(kind: ResourceType, steps: Sequence[str | int]) -> Property | No
             schema = next((candidate for candidate in among if candidate.name == step), None)
             among = schema.children if schema else ()
     return schema
+
+
+def _has_word(text: str, word: str) -> bool:
+    return bool(word) and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 
 def _with_resource(stack: Stack, home: str, resource: Resource) -> Stack:

@@ -43,7 +43,7 @@ class CheckOption:
     many: bool = False
     """Whether it may be given several times, and its value is a list."""
     flag: bool = False
-    """Whether it is true or false, without a value."""
+    """Whether it is true or false, or one of the choices."""
     choices: Sequence[str] = ()
     default: object = None
     """The default value; a list if there may be several."""
@@ -224,9 +224,21 @@ CHECK_OPTIONS = (
     CheckOption(
         "engine", "the engine that derives the violations", choices=("native", "pydatalog", "both"), default="native"
     ),
-    CheckOption("explain", "explain each finding, and show what was examined", flag=True, default=False),
+    CheckOption(
+        "explain",
+        "explain each finding, and suggest a fix; --explain=all also lists what clean policies looked at",
+        flag=True,
+        choices=("all",),
+        default=False,
+    ),
     CheckOption("cache", "keep checked rules for later runs, in ~/.cache/datalog-gate", flag=True, default=True),
-    CheckOption("quiet", "print only findings, without counts and notes", short="-q", flag=True, default=False),
+    CheckOption(
+        "quiet",
+        "print only findings that were not there before, without counts and notes",
+        short="-q",
+        flag=True,
+        default=False,
+    ),
     CheckOption("format", "the format of the output", choices=FORMATS, default="text"),
     CheckOption(
         "output", "also write a format to a file", "FMT=FILE", read=read_output, many=True, rebase=_rebase_output

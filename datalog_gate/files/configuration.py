@@ -270,8 +270,9 @@ class _TableReader:
             return list(value.items())
         try:
             if option.flag:
-                if not isinstance(value, bool):
-                    raise ValueError(f"`{option.name}` must be true or false")
+                if not isinstance(value, bool) and value not in option.choices:
+                    words = ["true", "false", *(f'"{choice}"' for choice in option.choices)]
+                    raise ValueError(f"`{option.name}` must be {', '.join(words[:-1])} or {words[-1]}")
                 return value
             if option.many:
                 texts = [value] if isinstance(value, str) else value

@@ -114,7 +114,7 @@ def replace_file(path: Path, text: str) -> None:
                 file.close()
                 copymode(target, file.name)
                 os.replace(file.name, target)
-            except OSError:
+            except BaseException:
                 os.unlink(file.name)
                 raise
     except OSError as error:

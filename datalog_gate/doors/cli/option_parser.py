@@ -183,6 +183,9 @@ def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     help_ = "template file, a folder of them, or - for standard input (default: those of the configuration)"
     command.add_argument("template", nargs="*", metavar="TEMPLATE", help=help_)
     _add_configured(command, *BY_NAME)
+    fix = command.add_mutually_exclusive_group()
+    fix.add_argument("--fix", action="store_true", help="write proved fixes into the templates, and judge the result")
+    fix.add_argument("--diff", action="store_true", help="print the difference that --fix would make; write nothing")
     help_ = "print these options as the project's configuration, and where each value comes from; judge nothing"
     command.add_argument("--show-config", action="store_true", help=help_)
 
@@ -197,13 +200,24 @@ def _add_configured(command: argparse.ArgumentParser, *names: str) -> None:
 def _add_option(command: argparse.ArgumentParser, option: CheckOption, default: object) -> None:
     more: dict[str, Any] = {"default": default, "help": option.help, "dest": option.attribute}
     if option.flag:
-        more["action"] = argparse.BooleanOptionalAction
+        more["action"] = _Flag
     else:
         more |= {"metavar": option.metavar, "type": _reader(option.read)}
         more |= {"choices": option.choices, "metavar": None} if option.choices else {}
         more |= {"action": "append"} if option.many else {}
         more |= {"action": _AddWords} if option.read is read_list else {}
-    command.add_argument(*[option.short] if option.short else [], f"--{option.name}", **more)
+    action = command.add_argument(*[option.short] if option.short else [], f"--{option.name}", **more)
+    for word in option.choices if option.flag else ():  # an optional value would take the template for it
+        command._option_string_actions[f"--{option.name}={word}"] = action
+
+
+class _Flag(argparse.BooleanOptionalAction):
+    """An option that is true, false, or the word that is written after it, as in ``--explain=all``."""
+
+    def __call__(self, parser: Any, options: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        super().__call__(parser, options, values, option)
+        if word := (option or "").partition("=")[2]:
+            setattr(options, self.dest, word)
 
 
 class _AddWords(argparse.Action):

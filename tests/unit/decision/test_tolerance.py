@@ -203,6 +203,11 @@ def test_a_baseline_stops_nothing_that_was_there_and_all_that_is_new(capsys: pyt
             "1 denied, 1 preexisting, 0 warnings, 0 undetermined; 2 policies, 3 facts; deny; decision ID",
         ],
     )
+    assert check(capsys, "--baseline", "known.json", "--quiet") == (
+        1,
+        ["web.yaml:8:14: deny[image] web runs old", "1 finding preexisting: not shown"],
+        "",
+    )
     assert check(capsys, "--baseline", "known.json", "--ignore", "image")[0] == 0
     Path("web.yaml").write_text(STACK.format("").replace("huge", "small").replace("image: old", "image: new"))
     assert check(capsys, "--baseline", "known.json")[::2] == (

@@ -8,7 +8,8 @@ import pytest
 
 from datalog_gate.base.errors import UsageError
 from datalog_gate.editing import case_answers, rule_completion, rule_names, template_answers
-from datalog_gate.editing.actions import apply_edits, rule_actions, template_actions
+from datalog_gate.editing.actions import rule_actions, template_actions
+from datalog_gate.editing.template_edits import apply_edits
 from datalog_gate.editing.workspace import Workspace
 from datalog_gate.template.dialect import CFN_VERSIONS, Dialect, dialect_of
 from tests.commands import write_files

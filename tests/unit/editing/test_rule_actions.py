@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.editing.actions import apply_edits, rule_actions
+from datalog_gate.editing.actions import rule_actions
+from datalog_gate.editing.template_edits import apply_edits
 from datalog_gate.editing.workspace import Workspace
 
 HEAD = '@deny("p", "{s} is wrong")\np(s) :- '

@@ -70,7 +70,7 @@ def test_the_text_of_a_finding_has_reasons_hint_and_clean_policies() -> None:
     quiet = '@deny("quiet", "q")\nquiet(s) :- heat:resource(id=s), os:nova:server(_id=s, flavor="huge").\n'
     decision = judge(SSH + quiet, GROUP)
     assert (
-        format_decision(decision)
+        format_decision(decision, detail="all")
         == f"""\
 <template>:6:34: deny[ssh] web_sg lets 0.0.0.0/0 in
   6 |       rules: [{{remote_ip_prefix: 0.0.0.0/0, port_range_min: 22}}]
@@ -433,6 +433,31 @@ def test_a_missing_grant_is_a_fix_if_the_caller_may_use_the_service(
     services: set[str], expected: list[str | None]
 ) -> None:
     assert fixes(GRANTED, HEAD + server(), services=frozenset(services)) == expected
+
+
+ENCRYPTED = policy(
+    'os:cinder:volume(_id=s, size=n, volume_type=t), n ?? 0 > 500, t ?? "" != "luks"',
+).replace('@deny("p", "p"', '@deny("p", "p", hint="HINT"')
+
+
+@pytest.mark.parametrize(
+    ("hint", "expected"),
+    [
+        ("set volume_type to luks", "set volume_type of v to luks"),
+        ("use an encrypted type", "set volume_type of v to luks"),
+        ("use a volume of at most 500 GB, or another volume", "set size of v to 500"),
+        ("set volume_type to luks, or size to at most 500", "set size of v to 500"),
+    ],
+)
+def test_a_fix_changes_a_property_that_the_hint_names(hint: str, expected: str) -> None:
+    volume = HEAD + "  v: {type: OS::Cinder::Volume, properties: {size: 800}}\n"
+    assert fixes(ENCRYPTED.replace("HINT", hint), volume) == [f"{expected} (settles 1 finding)"]
+
+
+def test_a_clean_policy_counts_rows_that_rules_and_limits_add() -> None:
+    rules = policy("os:nova:server(_id=s, flavor=f), not offered(f)", 'relation offered(name). offered("tiny").\n')
+    decision = judge(rules, HEAD + server(flavor="tiny"))
+    assert decision.explanation.clean() == {"p": {"m:offered": 1, "os:nova:server": 1}}
 
 
 def test_a_hidden_value_is_neither_shown_nor_replaced() -> None:

@@ -65,7 +65,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_key_is_an_option_of_check_and_every_option_a_key() -> None:
     options = parse_options(["check", "a.yaml"])
-    others = {"command", "home", "pytest", "template", "configured", "configuration", "given", "show_config"}
+    others = {"command", "home", "pytest", "template", "configured", "configuration", "given", "show_config"} | {
+        "fix",
+        "diff",
+    }
     assert vars(options).keys() - others == {option.attribute for option in BY_NAME.values()}
 
 

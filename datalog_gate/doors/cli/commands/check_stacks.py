@@ -23,11 +23,14 @@ from datalog_gate.doors.cli.processes import map_in_processes
 from datalog_gate.doors.cli.reports.entries import SEVERITIES, ReportEntry, compute_severity
 from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PEOPLE, format_entry, format_report
 from datalog_gate.doors.cli.reports.text import (
+    Detail,
     format_comparison_notes,
+    format_preexisting,
     format_total,
     format_waiver_notes,
 )
 from datalog_gate.doors.cli.template_args import (
+    STANDARD_INPUT,
     RootTemplate,
     find_roots,
     read_caller_file,
@@ -50,6 +53,7 @@ from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.stack.model import Data, Stack
 
 if TYPE_CHECKING:
+    from datalog_gate.doors.cli.fixing import Fixing
     from datalog_gate.services.contract import Request
 
 LONGEST_WAIT = 366
@@ -84,9 +88,17 @@ def check(options: argparse.Namespace) -> int:
         print(render(warning, {}), file=sys.stderr)
     failing = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     groups = [roots] if options.together else [[root] for root in roots]
+    once = len(groups) == 1 and not (options.fix or options.diff)
 
-    def judge(group: list[RootTemplate]) -> ReportEntry:
-        return _check_group(group, options, rules, caller, waivers, inventory, modes, baseline, once=len(groups) == 1)
+    def judge(group: list[RootTemplate], options: argparse.Namespace = options) -> ReportEntry:
+        return _check_group(group, options, rules, caller, waivers, inventory, modes, baseline, once)
+
+    if options.fix or options.diff:
+        explaining = argparse.Namespace(**{**vars(options), "explain": True, "format": "text", "output": []})
+        fixing = _fix(groups, lambda group: judge(group, explaining), options)
+        if options.diff:
+            return min((_exit_code(entry, failing, options) for entry in fixing.before), key=PRECEDENCE.index)
+        groups = fixing.groups
 
     # explanations are computed when shown, and pydatalog has its own process
     jobs = 1 if options.explain or options.engine != "native" else options.jobs
@@ -111,6 +123,26 @@ def check(options: argparse.Namespace) -> int:
     code = min((_exit_code(entry, failing, options) for entry in entries), key=PRECEDENCE.index)
     built = [answer for answer in decisions if all(warning.code != "no-resources" for warning in answer.near_misses)]
     return code if built or code != OK else INPUT
+
+
+def _fix(
+    groups: Sequence[list[RootTemplate]],
+    judge: Callable[[list[RootTemplate]], ReportEntry],
+    options: argparse.Namespace,
+) -> Fixing:
+    """Fix the templates, or show the difference, and print what was fixed. Errors: UsageError."""
+    from datalog_gate.doors.cli.fixing import Fixing
+
+    if options.stack or STANDARD_INPUT in options.template:
+        raise UsageError("--fix and --diff need templates in files")
+    fixing = Fixing(groups, judge)
+    if options.diff:
+        print(fixing.format_diff(), end="")
+    else:
+        fixing.write()
+    for line in fixing.lines:
+        print(line, file=sys.stderr)
+    return fixing
 
 
 def _find_warnings(
@@ -154,9 +186,11 @@ def _print_entries(answers: Iterable[ReportEntry], several: bool, options: argpa
                     warned.add(problem)
                     print(render(problem, entry.answer.sources), file=sys.stderr)
         if options.format not in DOCUMENTS:
-            _print_entry(entry, options.format, several, options.quiet)
+            _print_entry(entry, options.format, several, options)
     if options.format in FOR_PEOPLE and several and not options.quiet:
         print(format_total(entries))
+    if options.format in FOR_PEOPLE and options.quiet and (line := format_preexisting(entries)):
+        print(line)
     return entries
 
 
@@ -229,7 +263,7 @@ def _check_group(
             engine=options.engine,
             mode=options.mode,
             modes=modes,
-            explain=options.explain or pages,
+            explain=bool(options.explain) or pages,
             near_misses=True,
             cloud={} if options.together else None,
             once=once,
@@ -242,7 +276,7 @@ def _check_group(
 
         decision = entry.answer
         page = build_page(
-            decision, entry.answer.explanation, stacks, options.explain, entry.grant_requests, entry.refusals
+            decision, entry.answer.explanation, stacks, bool(options.explain), entry.grant_requests, entry.refusals
         )
         return replace(entry, answer=decision if options.explain else entry.answer.bare(), page=page)
     except (InputError, EngineError) as error:
@@ -268,10 +302,11 @@ def _load_inventory(rules: Rules, path: str | None) -> Inventory | str | None:
         return path
 
 
-def _print_entry(entry: ReportEntry, form: str, named: bool, quiet: bool) -> None:
+def _print_entry(entry: ReportEntry, form: str, named: bool, options: argparse.Namespace) -> None:
     """Print an answer to stdout. In formats for people, invalid input goes to stderr."""
     if form in FOR_PEOPLE and isinstance(entry.answer, Decision):
-        print(format_entry(form, entry, named, quiet, choose_paint(sys.stdout)), end="", flush=True)
+        detail: Detail = "new" if options.quiet else "all" if options.explain == "all" else "findings"
+        print(format_entry(form, entry, named, detail, choose_paint(sys.stdout)), end="", flush=True)
     elif form not in FOR_PEOPLE:
         print(format_entry(form, entry, named), end="", flush=True)
     elif isinstance(entry.answer, InputError):

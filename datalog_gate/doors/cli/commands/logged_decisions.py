@@ -73,7 +73,7 @@ def _load(options: argparse.Namespace) -> tuple[Rules, Inventory | None, tuple[W
 def _explanation_lines(record: Record, result: ReplayResult | None) -> list[str]:
     lines = [_format_head(record)]
     if result and result.decision:
-        lines.append(format_decision(result.decision))
+        lines.append(format_decision(result.decision, detail="all"))
     elif result:
         lines.append(f"the decision can't be repeated: {result.why}")
     if record.get("redacted"):

@@ -14,9 +14,9 @@ from datalog_gate.doors.cli.reports.html import format_html
 from datalog_gate.doors.cli.reports.json_lines import format_line
 from datalog_gate.doors.cli.reports.junit import format_junit
 from datalog_gate.doors.cli.reports.sarif import format_sarif
-from datalog_gate.doors.cli.reports.text import format_compact, format_decision, format_total
+from datalog_gate.doors.cli.reports.text import Detail, format_compact, format_decision, format_total
 
-FOR_PEOPLE: dict[str, Callable[[Decision, Sequence[str], str, bool, Paint], str]] = {
+FOR_PEOPLE: dict[str, Callable[[Decision, Sequence[str], str, Detail, Paint], str]] = {
     "text": format_decision,
     "compact": format_compact,
 }
@@ -43,13 +43,14 @@ def format_report(
     return "".join(format_entry(form, entry, several) for entry in entries) + total
 
 
-def format_entry(form: str, entry: ReportEntry, named: bool, quiet: bool = False, paint: Paint = leave_plain) -> str:
-    """Format one entry in a format where each is printed by itself. If `named`, each line names its template; if
-    `quiet`, there are only findings."""
+def format_entry(
+    form: str, entry: ReportEntry, named: bool, detail: Detail = "findings", paint: Paint = leave_plain
+) -> str:
+    """Format one entry in a format where each is printed by itself. If `named`, each line names its template."""
     name = entry.name if named else ""
     if form in FOR_PROGRAMS:
         return FOR_PROGRAMS[form](entry, name)
     if not isinstance(entry.answer, Decision):
         return f"{entry.answer}\n"
-    text = FOR_PEOPLE[form](entry.answer, entry.grant_requests, name, quiet, paint)
+    text = FOR_PEOPLE[form](entry.answer, entry.grant_requests, name, detail, paint)
     return f"{text}\n" if text else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.analysis.violation_key import compares_states
@@ -30,6 +30,8 @@ MOST_ALIKE = 3
 """The maximum number of findings of one policy at one place that are shown separately, and of names of the others."""
 SERIOUSNESS = ("deny", "warn", "undetermined", "record", PREEXISTING, "waived")
 """The first words of findings in the order in which they are shown."""
+Detail = Literal["new", "findings", "all"]
+"""What is shown: findings that were not there before, and nothing else; all findings; also the clean policies."""
 MANY = 20
 """The number of findings from which the text ends with counts by policy."""
 
@@ -38,10 +40,10 @@ def format_decision(
     decision: Decision,
     grant_requests: Sequence[str] = (),
     name: str = "",
-    quiet: bool = False,
+    detail: Detail = "findings",
     paint: Paint = leave_plain,
 ) -> str:
-    """Format all findings with excerpts, the requests of grants, grants that unlock nothing, and the counts.
+    """Format findings with excerpts, the requests of grants, grants that unlock nothing, and the counts.
 
     Many findings of a policy at one place, such as of members of a group, are one with a count, unless they are
     explained. With several templates, `name` is that of this one.
@@ -49,7 +51,7 @@ def format_decision(
     lines: list[str] = []
     explanation = decision.explanation if isinstance(decision, ExplainedDecision) else None
     alike: dict[object, list[tuple[Violation, str]]] = {}
-    for at, (violation, word) in enumerate(_worded(decision)):
+    for at, (violation, word) in enumerate(_list_shown(decision, detail)):
         resource = violation.resource
         if explanation or violation.place is None or resource is None:
             alike[at] = [(violation, word)]
@@ -70,11 +72,15 @@ def format_decision(
             more = ", ..." if paths[MOST_ALIKE:] else ""
             lines.append(printable(f"  and {len(rest)} more here: {', '.join(paths[:MOST_ALIKE])}{more}"))
     lines += _format_errors(decision, name, paint)
-    if quiet:
+    if detail == "new":
         return "\n".join(lines)
-    if explanation:
-        for policy, rows in explanation.clean().items():
+    clean = explanation.clean() if explanation else {}
+    if detail == "all":
+        for policy, rows in clean.items():
             lines.append(_format_line(None, "clean", policy, _format_examined(rows), "", paint))
+    elif clean:
+        count = format_count(len(clean), "policy", "policies")
+        lines.append(f"{paint('clean', CYAN)}: {count} found nothing; --explain=all lists them")
     lines += map(printable, grant_requests)
     for grant in decision.grants:
         if not grant.unlocked:
@@ -86,10 +92,10 @@ def format_decision(
     return "\n".join([*lines, printable(add_template(_format_counts(decision), None, name))])
 
 
-def format_compact(decision: Decision, _grant_requests: object, name: str, quiet: bool, paint: Paint) -> str:
+def format_compact(decision: Decision, _grant_requests: object, name: str, detail: Detail, paint: Paint) -> str:
     """Format one line for each finding, and the counts; each names the template of that name."""
-    lines = [_format_head(violation, word, name, paint) for violation, word in _worded(decision)]
-    counts = [] if quiet else [printable(add_template(_format_counts(decision), None, name))]
+    lines = [_format_head(violation, word, name, paint) for violation, word in _list_shown(decision, detail)]
+    counts = [] if detail == "new" else [printable(add_template(_format_counts(decision), None, name))]
     return "\n".join([*lines, *_format_errors(decision, name, paint), *counts])
 
 
@@ -104,6 +110,17 @@ def format_total(entries: Sequence[ReportEntry]) -> str:
     open_findings = sum(len(decision.undetermined) for decision in decisions)
     counts = f"{levels['deny']} denied, {format_count(levels['warn'], 'warning')}, {open_findings} undetermined"
     return f"total of {len(entries)}: {counts}; {', '.join(parts)}"
+
+
+def format_preexisting(entries: Sequence[ReportEntry]) -> str:
+    """Format the number of findings that were there before; empty if there is none."""
+    decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
+    count = sum(word == PREEXISTING for decision in decisions for _, word in _worded(decision))
+    return f"{format_count(count, 'finding')} {PREEXISTING}: not shown" if count else ""
+
+
+def _list_shown(decision: Decision, detail: Detail) -> list[tuple[Violation, str]]:
+    return [worded for worded in _worded(decision) if detail != "new" or worded[1] != PREEXISTING]
 
 
 def _worded(decision: Decision) -> list[tuple[Violation, str]]:

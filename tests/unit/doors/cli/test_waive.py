@@ -101,7 +101,7 @@ def test_the_other_formats_show_what_is_waived_as_what_it_is(capsys: pytest.Capt
 
 def test_an_explanation_shows_why_a_waived_finding_holds(capsys: pytest.CaptureFixture[str]) -> None:
     Path("s.yaml").write_text(TEMPLATE[: TEMPLATE.index("  db")])
-    assert run(capsys, *CHECK, "--explain")[:2] == (0, """\
+    assert run(capsys, *CHECK, "--explain=all")[:2] == (0, """\
 s.yaml:3:54: waived[flavor] web takes huge
   3 |   web: {type: OS::Nova::Server, properties: {flavor: huge}}
     |                                                      ^^^^

@@ -1,0 +1,137 @@
+"""Edits of a template's text that write a proved change.
+
+An edit replaces one value, or adds one key. All else stays as it is, byte for byte: comments, order, quotes, anchors.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.records import replace
+from datalog_gate.editing.answers import TextEdit, TextRange
+from datalog_gate.editing.source_text import source_text
+from datalog_gate.editing.yaml_outline import OutlineEntry, Path, read_outline
+from datalog_gate.explain.fix import TemplateChange
+from datalog_gate.template.dialect import dialect_of
+from datalog_gate.template.document import Document, read_document
+
+
+def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, str]:
+    """The texts with the edits, which must not overlap."""
+    texts = dict(sources)
+    for edit in sorted(edits, key=lambda edit: edit.range, reverse=True):
+        text = texts[edit.range.file]
+        texts[edit.range.file] = text[: edit.range.start] + edit.text + text[edit.range.end :]
+    return texts
+
+
+def write_change(text: str, file: str, change: TemplateChange) -> Iterator[TextEdit]:
+    """The edits of a template that write a change of a property, the best first: where its value stands, which may be
+    the default of a parameter or the definition of a group's members, and in the resource itself."""
+    if not change.path or change.place is None or change.place.file != file:
+        return
+    outline = {entry.path: entry for entry in read_outline(text)}
+    document = read_document(text, file)
+    dialect = dialect_of(document.data) if isinstance(document.data, dict) else ""
+    if isinstance(dialect, str):
+        return
+    properties = dialect.key(str(change.path[0]))
+    own = (dialect.resources, change.resource.name, properties, *change.path[1:])
+    targets = [path for path in outline if path != own and _is_scalar(document, path, change)]
+    targets += [own] if own[:2] in outline else _find_members(document, outline, properties, change)
+    for target in targets:
+        edit = _write_value(document, text, outline, target, change.value)
+        if edit and _read_data(apply_edits({file: text}, [edit])[file]) == _put(document.data, target, change.value):
+            yield edit
+
+
+def _is_scalar(document: Document, path: Path, change: TemplateChange) -> bool:
+    """Whether a single value is written there, at the place of the change."""
+    return document.place(path) == change.place and not isinstance(_get(document.data, path), dict | list)
+
+
+def _find_members(
+    document: Document, outline: Iterable[Path], properties: str, change: TemplateChange
+) -> Iterator[Path]:
+    """The paths of the property in definitions of members, which are at the place of the change without it."""
+    for path in outline:
+        if path[-1] == properties and change.place in (document.place(path), document.place(path[:-1])):
+            yield (*path, *change.path[1:])
+
+
+def _write_value(
+    document: Document, text: str, outline: Mapping[Path, OutlineEntry], target: Path, value: object
+) -> TextEdit | None:
+    """The edit that replaces the value at a path, or adds its key."""
+    is_json = text.lstrip()[:1] == "{"
+    place = document.place(target)
+    if target not in outline or place is None:
+        return _new_key(text, document.file, outline, target, value)
+    where = source_text(document.file, text).range(place)
+    end = where.start + len(text[where.start : where.end].rstrip())  # of a block the end of its last line too
+    old = text[where.start : end]
+    quote = old[0] if isinstance(value, str) and old[:1] in ("'", '"') and len(old) > 1 and old[-1] == old[0] else ""
+    written = f"{quote}{value}{quote}" if quote and _is_plain(str(value)) else _scalar(value, is_json)
+    return TextEdit(replace(where, end=end), written)
+
+
+def _new_key(text: str, file: str, outline: Mapping[Path, OutlineEntry], whole: Path, value: object) -> TextEdit | None:
+    """A new key, before the first key of its mapping."""
+    *parent, name = whole
+    sibling = next(
+        (entry for way, entry in outline.items() if way[:-1] == tuple(parent) and entry.end > entry.start), None
+    )
+    if sibling is None or isinstance(name, int):
+        return None
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    end = f"{line_end}{' ' * sibling.column}" if sibling.column >= 0 else ", "
+    start = sibling.start - (text[sibling.start - 1] in "\"'")
+    is_json = text.lstrip()[:1] == "{"
+    return TextEdit(TextRange(file, start, start), f"{_scalar(name, is_json)}: {_scalar(value, is_json)}{end}")
+
+
+def _get(data: object, path: Path) -> object:
+    """The data at a path; None if there is none."""
+    for step in path:
+        if isinstance(data, dict):
+            data = data.get(step)
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            return None
+    return data
+
+
+def _put(data: object, path: Sequence[str | int], value: object) -> object:
+    """Data with another value at a path."""
+    if not path:
+        return value
+    first, *rest = path
+    if isinstance(data, list):
+        return [_put(item, rest, value) if at == first else item for at, item in enumerate(data)]
+    section = data if isinstance(data, dict) else {}
+    return {**section, first: _put(section.get(first), rest, value)}
+
+
+def _read_data(text: str) -> object:
+    """The data of a text; None if it is no YAML any more."""
+    try:
+        return read_document(text, "").data
+    except InputError:
+        return None
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text means the same between quotes of either kind."""
+    return re.fullmatch(r"[A-Za-z0-9][\w.:/-]*", text) is not None
+
+
+def _scalar(value: object, is_json: bool) -> str:
+    """A value as JSON, or as YAML without quotes if it means the same."""
+    bare = str(value)
+    if not is_json and isinstance(value, str) and _is_plain(bare) and read_document(bare, "", False).data == value:
+        return bare
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,195 @@
+"""`check --fix` writes proved fixes into templates, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from difflib import unified_diff
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+
+from tests.commands import run, write_files
+from tests.known_values import CORPUS
+
+ROOT = Path(__file__).parents[4]
+RULES = """\
+@deny("own.flavor", "{s} takes {f}", hint="set flavor to m1.small")
+flavor(s, f) :- os:nova:server(_id=s, flavor=f), f != null, f != "m1.small".
+@warn("own.size", "{v} has {n} GB", hint="set size to at most 10")
+size(v, n) :- os:cinder:volume(_id=v, size=n, volume_type=null), n != null, n > 10, n <= 500.
+@deny("own.type", "{v} of {n} GB has no encrypted type", hint="use an encrypted type")
+plain(v, n) :- os:cinder:volume(_id=v, size=n, volume_type=t), n ?? 0 > 500, t ?? "" != "luks".
+"""
+WEB = """\
+heat_template_version: 2018-08-31
+# what the team needs
+parameters:
+  size: {type: number, default: 20}   # GB
+resources:
+  web:
+    type: OS::Nova::Server
+    properties: {flavor: 'huge', image: i}  # too large
+  data: {type: OS::Cinder::Volume, properties: &data {size: {get_param: size}}}
+  more:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: 2
+      resource_def:
+        type: OS::Cinder::Volume
+        properties:
+          size: 900
+"""
+FIXED = (
+    WEB.replace("default: 20", "default: 10")
+    .replace("'huge'", "'m1.small'")
+    .replace("  size: 900", "  volume_type: luks\n          size: 900")
+)
+LINES = """\
+web.yaml:8:26: fixed[own.flavor] set flavor of web to m1.small
+web.yaml:17:11: fixed[own.type] set volume_type of 0 to luks
+web.yaml:4:33: fixed[own.size] set size of data to 10
+"""
+HEAD = "heat_template_version: 2018-08-31\nresources:\n  "
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write_files(tmp_path, {"web.yaml": WEB, "own.dl": RULES})
+
+
+def test_proved_fixes_are_written_where_the_values_stand(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    total = "0 denied, 0 warnings, 0 undetermined; 3 policies, 6 facts; allow; decision "
+    code, out, err = run(capsys, "check", "web.yaml", "--rules", "own.dl", "--fix")
+    assert (code, out[:-7], err, (folder / "web.yaml").read_text()) == (0, total, LINES, FIXED)
+    code, out, err = run(capsys, "check", "web.yaml", "--rules", "own.dl", "--fix")
+    assert (code, out[:-7], err, (folder / "web.yaml").read_text()) == (0, total, "", FIXED)
+
+
+def test_the_difference_is_one_that_patch_applies(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "check", "web.yaml", "--rules", "own.dl", "--diff")
+    assert (code, err, (folder / "web.yaml").read_text()) == (1, LINES, WEB)
+    subprocess.run(["patch", "--strip", "1", "--quiet"], input=out, text=True, check=True)
+    assert (folder / "web.yaml").read_text() == FIXED
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("\ufeff" + HEAD + "v: {type: OS::Cinder::Volume, properties: {size: 20}}", "size: 10"),
+        (HEAD.replace("\n", "\r\n") + "v: {type: OS::Cinder::Volume,\r\n   properties: {size: 20}}\r\n", "size: 10"),
+        (HEAD + 'v: {type: OS::Cinder::Volume, properties: {size: "20"}}\n', "size: 10"),
+        (HEAD + "v: {type: OS::Cinder::Volume, properties: {size: &s 20, metadata: {n: *s}}}\n", ""),
+    ],
+    ids=["byte order mark", "line ends", "quotes", "a value that is used twice"],
+)
+def test_all_else_stays_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str], wrong: str, right: str) -> None:
+    (folder / "v.yaml").write_bytes(wrong.encode())
+    run(capsys, "check", "v.yaml", "--rules", "own.dl", "--fix")
+    expected = re.sub(r'size: "?20"?', right, wrong) if right else wrong
+    assert (folder / "v.yaml").read_bytes() == expected.encode()
+
+
+def test_a_fix_adds_no_finding_to_another_template_that_reads_the_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inner = HEAD.replace("resources", "parameters: {f: {type: string, default: huge}}\nresources")
+    inner += "s: {type: OS::Nova::Server, properties: {image: i, flavor: {get_param: f}}}\n"
+    root = HEAD + "n: {type: inner.yaml}\n"
+    rules = RULES + '@deny("named", "{s}")\nnamed(s) :- os:nova:server(_id=s, flavor="m1.small", _stack="b/n").\n'
+    write_files(folder, {"inner.yaml": inner, "a.yaml": root, "b.yaml": root, "own.dl": rules})
+    run(capsys, "check", "a.yaml", "b.yaml", "--rules", "own.dl", "--fix")
+    assert (folder / "inner.yaml").read_text() == inner
+    run(capsys, "check", "a.yaml", "--rules", "own.dl", "--fix")
+    assert (folder / "inner.yaml").read_text() == inner.replace("huge", "m1.small")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("arguments", ["- --fix", "--stack web --diff"])
+def test_only_templates_in_files_can_be_fixed(
+    arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open("web.yaml") as sent:
+        monkeypatch.setattr(sys, "stdin", sent)
+        code, _, err = run(capsys, "check", "--rules", "own.dl", *arguments.split())
+    assert (code, err) == (64, "datalog-gate: --fix and --diff need templates in files\n")
+
+
+@pytest.mark.slow
+def test_a_file_is_old_or_new_whenever_the_command_is_killed(folder: Path) -> None:
+    command = [sys.executable, "-m", "datalog_gate", "check", "web.yaml", "--rules", "own.dl", "--fix"]
+    started = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    whole = time.monotonic() - started
+    seen = set()
+    for part in range(1, 25):
+        (folder / "web.yaml").write_text(WEB)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(whole * part / 20)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        seen.add((folder / "web.yaml").read_text())
+    assert seen == {WEB, FIXED}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [ROOT / "fixtures", CORPUS], ids=["fixtures", "corpus"])
+def test_a_fix_removes_its_finding_and_adds_none(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not source.is_dir():
+        pytest.skip("there is no corpus")
+    copy = copytree(source, tmp_path / "copy")
+    rules = write_files(tmp_path, {"own.dl": RULES}) / "own.dl"
+    templates = sorted(path for path in copy.rglob("*") if path.suffix in (".yaml", ".yml"))
+    counts = [fix(template, copy, rules, capsys) for template in templates]
+    assert sum(counts) > 50
+
+
+def fix(template: Path, folder: Path, rules: Path, capsys: pytest.CaptureFixture[str]) -> int:
+    """Fix a template, compare the files and the decision with those before, and restore the files. Return the number of
+    fixes."""
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    check: list[str | Path] = ["check", template, "--rules", ROOT / "rules", "--rules", rules, "--format", "json"]
+    _, out, _ = run(capsys, *check)
+    if "datalog-gate/decision/1" not in out[:50]:
+        return 0
+    was = problems(out)
+    _, out, err = run(capsys, *check, "--fix")
+    now = problems(out)
+    fixes = Counter(re.findall(r": fixed\[([^]]*)\] ", err))
+    gone = Counter(policy for policy, _ in (was - now).elements())
+    assert now <= was
+    assert fixes <= gone
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    changed = [path for path in after if before[path] != after[path]]
+    lines = [
+        line
+        for path in changed
+        for line in unified_diff(before[path].decode().splitlines(), after[path].decode().splitlines(), n=0)
+        if line[0] == "+" and line[:3] != "+++"
+    ]
+    assert (after.keys(), bool(changed)) == (before.keys(), bool(fixes))
+    assert len(lines) <= fixes.total()
+    for path in changed:
+        path.write_bytes(before[path])
+    return fixes.total()
+
+
+def problems(text: str) -> Counter[tuple[str, str]]:
+    """Count the findings, errors and refusals of a decision in JSON."""
+    decision: dict[str, Any] = json.loads(text)
+    certain = [(finding["policy"], json.dumps(finding["row"])) for finding in decision["violations"]]
+    unknown = [(finding["policy"], finding["message"]) for finding in decision["undetermined"]]
+    errors = [(error["policy"], error["message"]) for error in decision["errors"]]
+    refusals = [(refusal["code"], refusal["message"]) for refusal in decision["refusals"]]
+    return Counter([*certain, *unknown, *errors, *refusals])
