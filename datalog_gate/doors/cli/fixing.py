@@ -21,7 +21,7 @@ from datalog_gate.doors.cli.common import replace_file
 from datalog_gate.doors.cli.reports.entries import ReportEntry, make_relative
 from datalog_gate.doors.cli.template_args import RootTemplate
 from datalog_gate.editing.template_edits import apply_edits, write_change
-from datalog_gate.files.templates import resolve
+from datalog_gate.files.templates import read_text, resolve
 
 BOM = b"\xef\xbb\xbf"
 Judge = Callable[[list[RootTemplate]], ReportEntry]
@@ -73,7 +73,7 @@ class Fixing:
             if change is None or change.place is None or not os.path.isfile(change.place.file):
                 continue
             file = change.place.file
-            text = entry.answer.sources[file]
+            text = self._texts[file][1] if file in self._texts else read_text(file)  # that of a decision is masked
             for edit in write_change(text, file, change):
                 new = apply_edits({file: text}, [edit])[file]
                 if self._try(at, key, file, new):

@@ -88,9 +88,15 @@ def test_the_difference_is_one_that_patch_applies(folder: Path, capsys: pytest.C
         ("\ufeff" + HEAD + "v: {type: OS::Cinder::Volume, properties: {size: 20}}", "size: 10"),
         (HEAD.replace("\n", "\r\n") + "v: {type: OS::Cinder::Volume,\r\n   properties: {size: 20}}\r\n", "size: 10"),
         (HEAD + 'v: {type: OS::Cinder::Volume, properties: {size: "20"}}\n', "size: 10"),
+        (
+            HEAD.replace("resources", "parameters: {key: {type: string, hidden: true, default: S3CRET}}\nresources")
+            + "v: {type: OS::Cinder::Volume, properties: {size: 20}}\n"
+            + "  n: {type: OS::Heat::Value, properties: {value: {get_param: key}}}\n",
+            "size: 10",
+        ),
         (HEAD + "v: {type: OS::Cinder::Volume, properties: {size: &s 20, metadata: {n: *s}}}\n", ""),
     ],
-    ids=["byte order mark", "line ends", "quotes", "a value that is used twice"],
+    ids=["byte order mark", "line ends", "quotes", "a secret", "a value that is used twice"],
 )
 def test_all_else_stays_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str], wrong: str, right: str) -> None:
     (folder / "v.yaml").write_bytes(wrong.encode())
