@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from queue import Full, Queue
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from datalog_gate import __version__
 from datalog_gate.api import Rules
@@ -44,9 +44,10 @@ EXIT_TIMEOUT = 2.0
 """Seconds that a process waits for its last records when it ends."""
 NOT_JUDGED = "no policy judges it"
 Record = Mapping[str, object]
-IDENTITY = ("id", "digests")
-"""The fields of a decision that identify its inputs. They are not compared."""
-FINDINGS = (("violations", ""), ("undetermined", "undetermined "), ("waived", "waived "))
+FINDINGS = (("violations", ""), ("undetermined", "undetermined "), ("waived", "waived "), ("errors", "error "))
+"""The fields of a decision with findings, which a replay compares, and their names in text."""
+EFFECTS = ("level", "mode")
+"""The fields of a finding that say what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,18 +247,32 @@ def _parse_record(line: str, place: Span) -> Record | Diagnostic:
     return record
 
 
+class FindingChange(NamedTuple):
+    """A finding that is new (+), gone (-) or has another level or mode (~)."""
+
+    sign: str
+    field: str
+    """The field of the decision that it is in: `violations`, `undetermined`, `waived` or `errors`."""
+    policy: str
+    level: str
+    """The level, now if it is there now; empty for an error."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.sign}{dict(FINDINGS)[self.field]}{self.policy}: {self.text}"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """A record with the decision that the rules make now."""
+    """A record with the decision that the rules make now. Outcomes and findings are compared."""
 
     record: Record
     decision: Decision | None
     why: str = ""
     """Why there is no decision."""
     differs: tuple[str, ...] = ()
-    """The fields of the decision's JSON that changed."""
-    changes: tuple[str, ...] = ()
-    """The findings that are new (+), gone (-) or have another mode (~)."""
+    """The fields of the decision's JSON that changed: `outcome` and those of `FINDINGS`."""
+    changes: tuple[FindingChange, ...] = ()
 
 
 def replay_log(
@@ -329,17 +344,29 @@ def replay_record(
     except (InputError, EngineError) as error:
         return ReplayResult(record, None, str(error))
     after = decision.to_json()
-    known = before.keys() & after.keys() - set(IDENTITY)  # another version has other keys
-    differs = [name for name in before if name in known and before[name] != after[name]]
-    return ReplayResult(record, decision, "", tuple(differs), tuple(_changes(before, after)))
+    changes = tuple(_find_changes(before, after))
+    differs = ["outcome"] if before["outcome"] != decision.outcome else []
+    return ReplayResult(record, decision, "", (*differs, *dict.fromkeys(change.field for change in changes)), changes)
 
 
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    for kind, label in FINDINGS:
-        old, new = (
-            {f"{label}{finding['policy']}: {finding['message']}": finding["mode"] for finding in decision[kind]}
-            for decision in (before, after)
-        )
-        yield from (f"-{text}" for text in old if text not in new)
-        yield from (f"+{text}" for text in new if text not in old)
-        yield from (f"~{text} ({old[text]}, now {mode})" for text, mode in new.items() if old.get(text, mode) != mode)
+def _find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FindingChange]:
+    for field, _ in FINDINGS:
+        old, new = ({_identify(finding): finding for finding in decision[field]} for decision in (before, after))
+        for sign, these, others in (("-", old, new), ("+", new, old)):
+            for key, finding in these.items():
+                if key not in others:
+                    yield _change(sign, field, finding, finding["message"])
+        for key, finding in new.items():
+            was = old.get(key, finding)
+            words = [f"{was[name]}, now {finding[name]}" for name in EFFECTS if was.get(name) != finding.get(name)]
+            if words:
+                yield _change("~", field, finding, f"{finding['message']} ({'; '.join(words)})")
+
+
+def _identify(finding: Mapping[str, Any]) -> tuple[str, str]:
+    """The policy and row of a finding, or the policy and message of an error."""
+    return finding["policy"], json.dumps(finding["row"]) if "row" in finding else finding["message"]
+
+
+def _change(sign: str, field: str, finding: Mapping[str, Any], text: str) -> FindingChange:
+    return FindingChange(sign, field, finding["policy"], finding.get("level", ""), text)

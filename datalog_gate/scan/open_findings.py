@@ -58,6 +58,15 @@ def count_open(database: Database, projects: Projects) -> list[OpenFindings]:
     )
 
 
+def count_open_by_stack(database: Database) -> dict[tuple[str, str], int]:
+    """Count the open findings by the root of their stack and policy, waived ones too. Errors: those of the database."""
+    query = _select(
+        "SELECT root, policy, count(*) FROM finding WHERE resolved_at IS NULL AND state <> 'error' "
+        "GROUP BY root, policy"
+    )
+    return {(root, policy): number for root, policy, number in database.fetch(query)}
+
+
 def read_days(database: Database, projects: Projects, policy: str | None = None) -> list[Day]:
     """The days with changes, in order. Errors: those of the database."""
     changes: dict[str, list[int]] = {}

@@ -36,6 +36,8 @@ STORED_BATCH = 50_000
 """The number of stacks whose stored facts are judged at once, limited by memory."""
 AHEAD = 4
 """The number of batches that processes judge while the next facts are read."""
+StackCounts = Mapping[tuple[str, str], int]
+"""The number of findings by the root of a stack and policy."""
 Left = Mapping[str, Collection[str]]
 """Policies by the root of a stack."""
 
@@ -50,28 +52,24 @@ class Forecast:
     stacks: int
 
 
-def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: bool = True) -> list[Forecast]:
-    """The findings of a request's rules in all stored stacks, by project and policy. Stored facts are used if possible
-    and permitted; otherwise stacks are judged by their definitions. The store is not changed."""
-    projects = {root: project for root, (_, project) in store.stacks().items()}
-    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-    """The number of findings of each stack by project and policy."""
+def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: bool = True) -> StackCounts:
+    """The findings of a request's rules in all stored stacks. Stored facts are used if possible and permitted;
+    otherwise stacks are judged by their definitions. The store is not changed."""
+    counts = Counter[tuple[str, str]]()
 
     def count(findings: Iterable[Finding]) -> None:
-        counted = Counter((finding.root, finding.policy) for finding in findings if finding.state in COUNTED)
-        for (root, policy), number in counted.items():
-            groups[projects.get(root) or "", policy].append(number)
+        counts.update((finding.root, finding.policy) for finding in findings if finding.state in COUNTED)
 
     count(judge_cloud(store, request))
     judgement = _StoredJudgement(store, request) if ask_facts else None
     everything = frozenset(local_policies(request.rules).values())
-    ordered = sorted(projects)
+    ordered = sorted(store.stacks())
     waiting: deque[Callable[[], BatchResult]] = deque()
     for start in range(0, len(ordered), STORED_BATCH):
         roots = ordered[start : start + STORED_BATCH]
         findings, left = judgement.judge(roots) if judgement else ([], dict.fromkeys(roots, everything))
         for root, policy, number in findings:
-            groups[projects[root] or "", policy].append(number)
+            counts[root, policy] += number
         open_ = sorted(root for root, policies in left.items() if policies)
         for at in range(0, len(open_), BATCH):
             roots = open_[at : at + BATCH]
@@ -80,6 +78,15 @@ def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: b
                 count(finding for result in waiting.popleft()().results for finding in result.findings)
     for judged in waiting:
         count(finding for result in judged().results for finding in result.findings)
+    return counts
+
+
+def sum_by_project(counts: StackCounts, stacks: Mapping[str, tuple[str, str | None]]) -> list[Forecast]:
+    """The findings by project and policy, given the name and project of each stack."""
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for (root, policy), number in counts.items():
+        _, project = stacks.get(root, ("", None))
+        groups[project or "", policy].append(number)
     return [
         Forecast(project or None, policy, sum(numbers), len(numbers))
         for (project, policy), numbers in sorted(groups.items())

@@ -28,7 +28,7 @@ from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.scan.spark_judgement import ExportedStore, StoredRow, counted, judge_cloud_rows, judge_stacks
 from datalog_gate.scan.spark_judgement import rejudge as rejudge_on_spark
-from datalog_gate.scan.stored_judgement import Forecast, rejudge
+from datalog_gate.scan.stored_judgement import Forecast, rejudge, sum_by_project
 from datalog_gate.schema.catalogue import SHIPPED
 from tests.stores.database_servers import DatabaseServer
 from tests.unit.doors.cli.test_scan_command import RULES, write
@@ -72,7 +72,7 @@ def digests(
         with open_database(url) as database:
             store = ScanStore(database)
             run(ListFeed(entries), "test", store, Judges(first, 1), first)
-            results[name] = digest(rejudge(store, asked, Judges(asked, 1)))
+            results[name] = digest(sum_by_project(rejudge(store, asked, Judges(asked, 1)), store.stacks()))
             if name == "duckdb":
                 own = [finding for result in judge_batch(entries, asked, False).results for finding in result.findings]
                 native = [*counted(judge_cloud(store, asked)), *counted(own)]
@@ -111,7 +111,7 @@ def test_a_forecast_is_that_of_the_store(database: Database, tmp_path: Path) -> 
         entries = [entry("a", HUGE), entry("b", SMALL, "p2"), entry("c", NAMELESS, "p2"), entry("d", HUGE)]
         run(ListFeed(entries), "test", store, Judges(asked, 1), asked)
         store.export(tmp_path)
-        expected = rejudge(store, asked, Judges(asked, 1))
+        expected = sum_by_project(rejudge(store, asked, Judges(asked, 1)), store.stacks())
     exported = ExportedStore(str(tmp_path), database, SHIPPED)  # type: ignore[arg-type]
     assert rejudge_on_spark(exported, asked) == expected
     assert len(expected) == 2

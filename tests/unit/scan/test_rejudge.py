@@ -26,7 +26,7 @@ from datalog_gate.scan.batch import ScanRequest, judge_batch
 from datalog_gate.scan.feed import StackEntry, TemplateFiles
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
-from datalog_gate.scan.stored_judgement import Forecast, rejudge
+from datalog_gate.scan.stored_judgement import Forecast, rejudge, sum_by_project
 from tests.unit.scan.test_scan import HUGE, NAMELESS, RULES, SMALL, ListFeed, database, entry, policy_set, server, store  # noqa: F401
 
 NOW = datetime(2027, 3, 1, tzinfo=UTC)
@@ -72,7 +72,7 @@ def fill(store: ScanStore, entries: list[StackEntry]) -> ScanStore:  # noqa: F81
 def judge_again(store: ScanStore, asked: ScanRequest) -> list[Forecast]:  # noqa: F811
     """What the store says, which stays as it is."""
     before = store.digest()
-    forecasts = rejudge(store, asked, Judges(asked, 1))
+    forecasts = sum_by_project(rejudge(store, asked, Judges(asked, 1)), store.stacks())
     assert store.digest() == before
     return forecasts
 
@@ -219,9 +219,9 @@ def test_the_stored_facts_answer_where_they_are_those_of_this_version(store: Sca
     asked = ScanRequest(policy_set(), NOW)
     assert judge_again(fill(store, entries), asked) == [Forecast("p1", "size", 2, 2)]
     store.database.execute(sqlglot.exp.update("os__nova__server", {"flavor": "Ssmall"}))
-    assert rejudge(store, asked, Judges(asked, 1)) == []
+    assert sum_by_project(rejudge(store, asked, Judges(asked, 1)), store.stacks()) == []
     store.database.execute(sqlglot.exp.update("definition", {"judged_by": "other"}, where="root = 'a'"))
-    assert rejudge(store, asked, Judges(asked, 1)) == [Forecast("p1", "size", 1, 1)]
+    assert sum_by_project(rejudge(store, asked, Judges(asked, 1)), store.stacks()) == [Forecast("p1", "size", 1, 1)]
 
 
 def test_stacks_that_facts_leave_open_are_judged_in_many_batches(

@@ -29,7 +29,7 @@ from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread, re
 from datalog_gate.scan.folder_feed import FolderFeed
 from datalog_gate.scan.scan_run import Judges, RunReport, run
 from datalog_gate.scan.scan_store import ScanStore, StoredFinding
-from datalog_gate.scan.stored_judgement import Forecast, RowDifference, rejudge, verify
+from datalog_gate.scan.stored_judgement import Forecast, RowDifference, rejudge, sum_by_project, verify
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Live
 
@@ -383,7 +383,7 @@ def test_other_rules_are_tried_on_what_is_stored(store: ScanStore) -> None:
     scan(store, entry("a", HUGE, "p1"), entry("b", HUGE, "p2"), entry("c", NAMELESS, "p2"), entry("d", NAMELESS, "p2"))
     before = store.digest()
     other = request(text=RULES.replace('"huge"', '"small"') + SHARED)
-    assert rejudge(store, other, Judges(other, 1)) == [
+    assert sum_by_project(rejudge(store, other, Judges(other, 1)), store.stacks()) == [
         Forecast("p1", "crowd", 1, 1),
         Forecast("p1", "shared", 1, 1),
         Forecast("p2", "crowd", 3, 3),
@@ -413,7 +413,10 @@ def test_live_stacks_give_the_same_findings_from_a_run_and_from_the_store(store:
     ]
     run(ListFeed(stacks), "test", store, Judges(asked, 1), asked)
     assert [(row.root, row.message) for row in store.findings()] == [("b", "vm is gone"), ("a", "vm is SHUTOFF")]
-    assert rejudge(store, asked, Judges(asked, 1)) == [Forecast("p1", "gone", 1, 1), Forecast("p1", "off", 1, 1)]
+    assert sum_by_project(rejudge(store, asked, Judges(asked, 1)), store.stacks()) == [
+        Forecast("p1", "gone", 1, 1),
+        Forecast("p1", "off", 1, 1),
+    ]
     assert verify(store, asked, 9, Random(1)) == []
 
 

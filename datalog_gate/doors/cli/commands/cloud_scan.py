@@ -31,6 +31,7 @@ from datalog_gate.doors.cli.common import (
     print_answer,
     print_note,
 )
+from datalog_gate.doors.cli.impact import PolicyImpact, format_impacts
 
 if TYPE_CHECKING:
     from datalog_gate.doors.cli.reports.entries import ReportedFinding
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from datalog_gate.scan.feed import Feed, Item
     from datalog_gate.scan.scan_run import RunReport
     from datalog_gate.scan.scan_store import ScanStore, StoredFinding
-    from datalog_gate.scan.stored_judgement import Forecast
+    from datalog_gate.scan.stored_judgement import Forecast, StackCounts
 
 Kind = tuple[str, str, bool]
 """The keys by which findings are counted: level, state, and whether they deny."""
@@ -284,26 +285,47 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _rejudge(options: argparse.Namespace) -> int:
-    """Print the findings of rules in the stored stacks, by project and policy."""
+    """Print the findings of rules in the stored stacks, by project and policy, and what differs from the open ones."""
+    from datalog_gate.scan.open_findings import count_open_by_stack
     from datalog_gate.scan.scan_run import Judges
-    from datalog_gate.scan.stored_judgement import rejudge
+    from datalog_gate.scan.stored_judgement import rejudge, sum_by_project
 
     rules = load_rules(options)
     request = rules.scan_request(options.now, options.inventory, (), options.services)
+    impacts: dict[str, PolicyImpact] = {}
     if options.engine == "spark":
         forecasts = _rejudge_on_spark(options, rules, request)
     else:
         with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
             if options.engine not in (None, "native", store.database.dialect):
                 raise UsageError(f"the store is not a store of {options.engine}: remove --engine")
-            forecasts = rejudge(store, request, judges, ask_facts=options.engine != "native")
+            counts = rejudge(store, request, judges, ask_facts=options.engine != "native")
+            stacks = store.stacks()
+            forecasts = sum_by_project(counts, stacks)
+            impacts = _find_impacts(count_open_by_stack(store.database), counts, stacks)
     rows = [("project", "policy", "findings", "stacks")]
     rows += [(row.project or "-", row.policy, str(row.findings), str(row.stacks)) for row in forecasts]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for project, policy, findings, stacks in rows:
-        line = f"{project:{widths[0]}}  {policy:{widths[1]}}  {findings:>{widths[2]}}  {stacks:>{widths[3]}}"
+    for project, policy, findings, number in rows:
+        line = f"{project:{widths[0]}}  {policy:{widths[1]}}  {findings:>{widths[2]}}  {number:>{widths[3]}}"
         print(printable(line))
+    for line in format_impacts(impacts, "stacks"):
+        print(line)
     return OK
+
+
+def _find_impacts(
+    before: StackCounts, after: StackCounts, stacks: Mapping[str, tuple[str, str | None]]
+) -> dict[str, PolicyImpact]:
+    """By policy, the stacks in which it has another number of findings than before."""
+    impacts: dict[str, PolicyImpact] = {}
+    for root, policy in sorted(before.keys() | after.keys()):
+        was, now = (counts.get((root, policy), 0) for counts in (before, after))
+        if was != now:
+            how = "new finding" if not was else "finding gone" if not now else "more" if now > was else "fewer"
+            name, project = stacks.get(root) or (root, None)
+            impacts.setdefault(policy, PolicyImpact()).add(how, project or "", name or root or "-")
+    return impacts
 
 
 def _rejudge_on_spark(options: argparse.Namespace, rules: Rules, request: ScanRequest) -> list[Forecast]:

@@ -18,12 +18,34 @@ from datalog_gate.base.diagnostics import Diagnostic, format_count, printable, r
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import SCHEMA, SHORT, Waiver
-from datalog_gate.decision_point.log import Record, ReplayResult, find_record, read_log, replay_log, replay_record
+from datalog_gate.decision_point.log import (
+    FindingChange,
+    Record,
+    ReplayResult,
+    find_record,
+    read_log,
+    replay_log,
+    replay_record,
+)
 from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note, replace_file
+from datalog_gate.doors.cli.impact import PolicyImpact, format_impacts, sort_impacts
 from datalog_gate.doors.cli.reports.text import format_decision
 from datalog_gate.files.templates import read_text
 from datalog_gate.template.document import read_document
 
+HOW = {
+    "+violations": "new finding",
+    "-violations": "finding gone",
+    "+undetermined": "undetermined",
+    "-undetermined": "settled",
+    "+waived": "waived",
+    "-waived": "no longer waived",
+    "+errors": "error",
+    "-errors": "error gone",
+}
+"""The words for a change in a table, by sign and field; those of another level or mode are left out."""
+SERIOUSNESS = ("deny", "errors", "undetermined", "warn", "record", "waived")
+"""Levels of findings, and fields of other findings, the most serious first."""
 NUMBERED_ID = re.compile(r"W-(\d{1,9})")
 
 
@@ -45,9 +67,10 @@ def explain(options: argparse.Namespace) -> int:
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Print the logged decisions that the rules would change."""
+    """Print the logged decisions that the rules would change, and a table by policy."""
     rules, inventory, waivers = _load(options)
     same = other = failed = 0
+    impacts: dict[str, PolicyImpact] = {}
     for result in replay_log(options.log, rules, inventory, options.mode, waivers):
         if isinstance(result, Diagnostic):
             print(render(result, {}), file=sys.stderr)
@@ -57,11 +80,43 @@ def replay(options: argparse.Namespace) -> int:
             print(_difference_json(result) if options.format == "json" else _format_difference(result))
             if result.decision:
                 other += 1
+                _count_impacts(impacts, result)
             else:
                 failed += 1
-    if options.format == "text":
+    if options.format == "json":
+        table = [{"policy": policy, **impact.to_json()} for policy, impact in sort_impacts(impacts)]
+        print(json.dumps({"same": same, "other": other, "failed": failed, "policies": table}))
+    else:
         print(f"{same} the same, {format_count(other, 'other')}, {failed} that can't be decided")
+        for line in format_impacts(impacts, "decisions"):
+            print(line)
     return FINDINGS if other or failed else OK
+
+
+def _count_impacts(impacts: dict[str, PolicyImpact], result: ReplayResult) -> None:
+    """Count a decision for each policy whose findings change. Its new outcome is ascribed to the policies with the most
+    serious changes."""
+    record: Any = result.record
+    assert result.decision
+    seriousness = {change: SERIOUSNESS.index(_name_effect(change)) for change in result.changes}
+    most = min(seriousness.values(), default=0)
+    before, after = record["decision"]["outcome"], result.decision.outcome
+    for policy in dict.fromkeys(change.policy for change in result.changes) or ("-",):
+        changes = [change for change in result.changes if change.policy == policy]
+        how = " and ".join(dict.fromkeys(_name_change(change) for change in changes))
+        if before != after and (not changes or any(seriousness[change] == most for change in changes)):
+            how = f"{before} to {after}"
+        example = f"{record['stack_name']} {str(record['id'])[:SHORT]}"
+        impacts.setdefault(policy, PolicyImpact()).add(how, str(record["project"]), example)
+
+
+def _name_change(change: FindingChange) -> str:
+    return HOW.get(f"{change.sign}{change.field}", "other level or mode")
+
+
+def _name_effect(change: FindingChange) -> str:
+    """The level of a finding that holds, else the field that it is in."""
+    return change.level if change.field == "violations" else change.field
 
 
 def _load(options: argparse.Namespace) -> tuple[Rules, Inventory | None, tuple[Waiver, ...] | None]:
@@ -89,8 +144,6 @@ def _format_difference(result: ReplayResult) -> str:
     hidden = f"; hidden, and not in the log: {_hidden_names(record)}" if record.get("redacted") else ""
     before = record["decision"]["outcome"]
     lines = [f"{_format_head(record)}: was {before}, {after}{hidden}", *(f"  {change}" for change in result.changes)]
-    if result.decision and not result.changes:
-        lines.append(f"  other in {', '.join(result.differs)}")
     return "\n".join(map(printable, lines))
 
 
@@ -102,7 +155,7 @@ def _difference_json(result: ReplayResult) -> str:
         "now": result.decision.outcome if result.decision else None,
         "why": result.why,
         "differs": result.differs,
-        "changes": result.changes,
+        "changes": list(map(str, result.changes)),
     }
     return json.dumps(difference)
 

@@ -163,7 +163,8 @@ def test_an_ambiguous_id_lists_its_decisions(capsys: pytest.CaptureFixture[str])
 @pytest.mark.usefixtures("folder")
 def test_the_same_rules_replay_to_the_same_decisions(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "replay", "log.jsonl") == (0, "2 the same, 0 others, 0 that can't be decided\n", "")
-    assert run(capsys, "replay", "log.jsonl", "--format", "json") == (0, "", "")
+    nothing = '{"same": 2, "other": 0, "failed": 0, "policies": []}\n'
+    assert run(capsys, "replay", "log.jsonl", "--format", "json") == (0, nothing, "")
 
 
 @pytest.mark.usefixtures("folder")
@@ -178,6 +179,8 @@ def test_replay_shows_the_decisions_that_other_rules_change(capsys: pytest.Captu
 {head} {second} create of db by u1 of p1 at door api: allowed: was allow, now deny; {hidden}
   +flavor: web takes tiny
 0 the same, 2 others, 0 that can't be decided
+policy  decisions  projects  how                               examples
+flavor          2         1  1 deny to allow, 1 allow to deny  web {first}, db {second}
 """, "")  # fmt: skip
     code, out, _ = run(capsys, "replay", "log.jsonl", "--format", "json")
     records: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
@@ -185,6 +188,42 @@ def test_replay_shows_the_decisions_that_other_rules_change(capsys: pytest.Captu
         "id": ids()[0], "was": "deny", "now": "allow", "why": "", "differs": ["outcome", "violations"],
         "changes": ["-flavor: web takes huge"],
     })  # fmt: skip
+    assert records[2] == {
+        "same": 0, "other": 2, "failed": 0,
+        "policies": [{"policy": "flavor", "decisions": 2, "how": {"deny to allow": 1, "allow to deny": 1},
+                      "projects": 1, "examples": [f"web {first}", f"db {second}"]}],
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_policy_changes_the_decisions_that_it_touches(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a thousand decisions in twelve projects, each hundredth has what a new policy warns of."""
+    point = point_at(
+        NOW, rules=str(folder / "rules"), decision_log=f"{folder}/many.jsonl", decision_log_bytes="99999999"
+    )
+    for number in range(1000):
+        text = TEMPLATE.replace("FLAVOR", "huge" if number % 7 == 0 else "tiny")
+        text = text if number % 100 else text.replace("debian", "old")
+        body = StackDefinition(text, parameters={"key": "S3CRET"})
+        point.judge(Operation("api", "create", f"s{number}", f"p{number % 12}", lambda body=body: body, MEMBER))  # type: ignore[misc]
+    point.flush()
+    more = '@warn("image", "{s} runs {i}")\nold(s, i) :- os:nova:server(_id=s, image=i), i = "old".\n'
+    more += '@deny("none", "{s}")\nnone(s) :- os:nova:server(_id=s, flavor="vast").\n'
+    Path("rules/more.dl").write_text(more)
+    code, out, err = run(capsys, "replay", "many.jsonl")
+    records = [json.loads(line) for line in Path("many.jsonl").read_text().splitlines()]
+    ids = [record["id"][:6] for record in records if record["kind"] == "decision"]
+    examples = f"s0 {ids[0]}, s100 {ids[100]}, s200 {ids[200]}, ..."
+    assert (code, "\n".join(out.splitlines()[-3:]), err) == (1, f"""\
+990 the same, 10 others, 0 that can't be decided
+policy  decisions  projects  how                                            examples
+image          10         3  8 allow to allow_with_warnings, 2 new finding  {examples}""", "")  # fmt: skip
+
+
+@pytest.mark.usefixtures("folder")
+def test_other_words_and_counts_are_no_other_decision(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rules/m.dl").write_text(RULES.replace("takes", "has").replace('"vast"]', '"vast", "colossal"]'))
+    assert run(capsys, "replay", "log.jsonl") == (0, "2 the same, 0 others, 0 that can't be decided\n", "")
 
 
 @pytest.mark.parametrize(
@@ -218,6 +257,8 @@ def test_replay_shows_what_another_mode_stops_and_can_not_judge(capsys: pytest.C
   ~flavor: web takes huge (enforce, now record)
 {head} {unread} create of bad {by}: unreadable: The stack can't be read: <template>:2:1: {why}
 1 the same, 1 other, 1 that can't be decided
+policy  decisions  projects  how              examples
+flavor          1         1  1 deny to allow  web {denied}
 """, "")  # fmt: skip
     assert run(capsys, "replay", "log.jsonl", "--mode", "enforce")[0] == 1
     code, out, _ = run(capsys, "replay", "log.jsonl", "--mode", "record", "--format", "json")

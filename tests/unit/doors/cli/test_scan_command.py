@@ -207,7 +207,13 @@ def test_other_rules_are_tried(folder: Path, capsys: pytest.CaptureFixture[str])
     (folder / "other.dl").write_text(RULES.replace('"huge")', '"small")'))
     assert run(capsys, "scan", "rejudge", "--rules", "other.dl") == (
         0,
-        "project  policy  findings  stacks\n-        named          1       1\n-        size           2       2\n",
+        """\
+project  policy  findings  stacks
+-        named          1       1
+-        size           2       2
+policy  stacks  projects  how                            examples
+size         3         1  2 new finding, 1 finding gone  big, plain, small
+""",
         "",
     )
 

@@ -268,4 +268,6 @@ def test_the_log_has_what_gives_the_same_decision_again(capsys: pytest.CaptureFi
   -waived flavor: db takes vast
   -waived flavor: web takes huge
 0 the same, 1 other, 0 that can't be decided
+policy  decisions  projects  how                                 examples
+flavor          1         1  1 new finding and no longer waived  s {denied[:6]}
 """, "")  # fmt: skip
