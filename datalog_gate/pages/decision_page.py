@@ -6,20 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, format_count
+from datalog_gate.base.errors import GateError, InputError, RulesError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Decision, Violation
 from datalog_gate.explain.explanation import Explanation, ExplanationLine
 from datalog_gate.pages.drawing import WORDS, Drawing, draw
-from datalog_gate.pages.source_lines import Mark, SourceFile, find_secrets, mark_lines
+from datalog_gate.pages.fix_diff import DiffLine, FixDiffs
+from datalog_gate.pages.source_lines import (
+    Mark,
+    SourceFile,
+    SourceLine,
+    SourceTexts,
+    find_secrets,
+    mark_lines,
+    mark_mistake,
+)
 from datalog_gate.stack.model import Stack
 from datalog_gate.stack.update import outcomes
 
-OUTCOMES = {
-    "deny": "Denied",
-    "allow": "Allowed",
-    "allow_with_warnings": "Allowed, with warnings",
-    "indeterminate": "Not decided",
-}
 CHANGES = ("delete", "replace", "update", "create", "unchanged")
 """The possible changes of a resource by an update, the most severe first."""
 FEW = 10
@@ -63,8 +67,12 @@ class FindingPart:
     """The number of other policies that these leave open too."""
     waiver: str = ""
     steps: tuple[WhyStep, ...] = ()
+    lines: tuple[SourceLine, ...] = ()
+    """The first lines of its place in the template."""
     fix: str = ""
     """A change that was tried and fixes it, if requested."""
+    diff: tuple[DiffLine, ...] = ()
+    """The change in lines of the template, if it can be shown so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +104,11 @@ class DecisionPage:
     outcome: str
     """The outcome, as in the decision."""
     heading: str
-    """The outcome as a sentence."""
+    """What was decided, and by how many policies: ``Denied by 2 policies``."""
+    counts: Mapping[str, int]
+    """The number of findings of each class that occurs, the most severe first, as in `drawing.WORDS`."""
     facts: tuple[tuple[str, str], ...]
-    """The names and values at the top."""
+    """The names and values at the end: what was judged, when, and the digests."""
     changes: tuple[ChangePart, ...]
     """The changes by an update, the most severe first, without unchanged resources."""
     drawings: tuple[Drawing, ...]
@@ -112,6 +122,53 @@ class DecisionPage:
     """Why grants unlock nothing, and what the others request."""
     clean: tuple[tuple[str, str], ...]
     """The policies without findings, and what they examined."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputMistake:
+    """Why an input can't be read, and the text around it."""
+
+    where: str
+    message: str
+    suggestion: str
+    lines: tuple[SourceLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedPage:
+    """The data on the page of an input that could not be read or judged."""
+
+    title: str
+    heading: str
+    files: tuple[tuple[str, tuple[InputMistake, ...]], ...]
+    """The mistakes by file, from the top of each file down. The name is empty for those without a file."""
+
+
+def build_failed_page(name: str, error: GateError) -> FailedPage:
+    """Build the page of an input that could not be read or judged."""
+    if not isinstance(error, InputError | RulesError):
+        return FailedPage(_shorten_path(name), "Not judged", (("", (InputMistake("", _cut(str(error)), "", ()),)),))
+    count = format_count(len(error.diagnostics), "mistake")
+    heading = f"The rules can't be read: {count}" if isinstance(error, RulesError) else f"Can't be built: {count}"
+    files: dict[str, list[Diagnostic]] = {}
+    for diagnostic in error.diagnostics:
+        files.setdefault(diagnostic.span.file if diagnostic.span else "", []).append(diagnostic)
+    shown = []
+    for file, listed in files.items():
+        listed.sort(key=lambda diagnostic: diagnostic.span.line if diagnostic.span else 0)
+        text = error.sources.get(file, "")
+        shown.append((_shorten_path(file), tuple(_build_mistake(diagnostic, text) for diagnostic in listed)))
+    return FailedPage(_shorten_path(name), heading, tuple(shown))
+
+
+def _build_mistake(diagnostic: Diagnostic, text: str) -> InputMistake:
+    where, message = _where(diagnostic.span), _cut(diagnostic.message)
+    return InputMistake(where, message, _cut(diagnostic.suggestion or ""), mark_mistake(diagnostic.span, text))
+
+
+def _shorten_path(path: str) -> str:
+    """The name of a file with that of its folder, without the folders above."""
+    return _cut("/".join(PurePath(path).parts[-2:]).strip("<>"))
 
 
 def build_page(
@@ -128,10 +185,12 @@ def build_page(
     findings = sorted(_list_findings(decision), key=_order_key)
     shown = findings[:MOST]
     places = [*((violation.place, word) for violation, word in shown), *map(_place_refusal, refusals[:MOST])]
-    files, anchors = _mark_files(places, decision, stacks)
+    sources = SourceTexts(decision.sources, *find_secrets(stacks))
+    files, anchors = _mark_files(places, sources, stacks)
+    diffs = FixDiffs(sources) if fixes else None
     parts = [
-        _build_part(violation, word, number, anchors.get(number, ""), explanation, fixes)
-        for number, (violation, word) in enumerate(shown)
+        _build_part(finding, number, anchors.get(number, ""), explanation, sources, diffs)
+        for number, finding in enumerate(shown)
     ]
     words: dict[str, list[str]] = {}
     for violation, word in findings:
@@ -144,14 +203,20 @@ def build_page(
     return DecisionPage(
         title=_cut(", ".join(decision.stacks)),
         outcome=decision.outcome,
-        heading=OUTCOMES[decision.outcome],
+        heading=_build_heading(decision, refusals),
+        counts=_count_words([word for _, word in findings], decision, refusals),
         facts=tuple(_build_head(decision, stacks)),
         changes=tuple(_list_changes(explanation, stacks)),
         drawings=tuple(drawing for stack in stacks for drawing in draw(stack, words)),
         resource_findings=first,
-        policies=(
-            *_list_refusals(refusals[:MOST], len(shown), anchors),
-            *_group_by_policy([violation for violation, _ in shown], parts, decision, len(places)),
+        policies=tuple(
+            sorted(
+                (
+                    *_list_refusals(refusals[:MOST], len(shown), anchors, sources),
+                    *_group_by_policy([violation for violation, _ in shown], parts, decision, len(places)),
+                ),
+                key=lambda part: (part.word != "refused", WORDS.index(part.word)),
+            )
         ),
         more=len(findings) - len(shown) + len(refusals[MOST:]),
         files=files,
@@ -160,25 +225,53 @@ def build_page(
     )
 
 
+def _build_heading(decision: Decision, refusals: Sequence[Diagnostic]) -> str:
+    """What was decided, and by how many policies."""
+    if mistakes := [refusal for refusal in refusals if refusal.severity == "error"]:
+        return f"Can't be built: {format_count(len(mistakes), 'mistake')}"
+    findings = (*decision.violations, *decision.undetermined, *decision.waived)
+    match decision.outcome:
+        case "deny":
+            denying = {violation.policy for violation in decision.violations if violation.enforced}
+            denying |= {
+                name
+                for violation in decision.undetermined
+                if violation.enforced and violation.on_unknown == "deny"
+                for name in violation.policies
+            }
+            return f"Denied by {format_count(len(denying), 'policy', 'policies')}"
+        case "indeterminate":
+            failed = {error.policy for error in decision.errors}
+            return f"Not decided: {format_count(len(failed), 'policy', 'policies')} could not be evaluated"
+        case "allow_with_warnings":
+            return "Allowed, with warnings"
+    return "Allowed" if findings else "Allowed. Nothing to change."
+
+
+def _count_words(words: Sequence[str], decision: Decision, refusals: Sequence[Diagnostic]) -> Mapping[str, int]:
+    """The number of findings of each class, the most severe first."""
+    every = [*words, *(_place_refusal(refusal)[1] for refusal in refusals), *["error"] * len(decision.errors)]
+    return {word: every.count(word) for word in WORDS if word in every}
+
+
 def _mark_files(
-    places: Sequence[tuple[Span | None, str]], decision: Decision, stacks: Sequence[Stack]
+    places: Sequence[tuple[Span | None, str]], sources: SourceTexts, stacks: Sequence[Stack]
 ) -> tuple[tuple[SourceFile, ...], Mapping[int, str]]:
     """The templates and other files with findings, marked; and the anchor of each finding, given its place and
     class."""
     marks: dict[str, list[Mark]] = {}
     for number, (place, word) in enumerate(places):
-        if place and place.line and place.file in decision.sources:
+        if place and place.line and place.file in sources.texts:
             marks.setdefault(place.file, []).append(Mark(number, word, place))
     templates = [stack.place.file if stack.place else "" for stack in stacks]
-    names = list(dict.fromkeys([*(name for name in templates if name in decision.sources), *marks]))
-    texts, hidden = find_secrets(stacks)
+    names = list(dict.fromkeys([*(name for name in templates if name in sources.texts), *marks]))
     files = [
         mark_lines(
             name_file(name),
-            decision.sources[name],
+            sources.texts[name],
             marks.get(name, ()),
-            secrets=texts,
-            hidden={line for file, line in hidden if file == name},
+            secrets=sources.secrets,
+            hidden={line for file, line in sources.hidden if file == name},
             whole=name in templates,
         )
         for name in names
@@ -225,14 +318,22 @@ def _list_changes(explanation: Explanation, stacks: Sequence[Stack]) -> Iterator
 
 
 def _build_part(
-    violation: Violation, word: str, number: int, anchor: str, explanation: Explanation, fixes: bool
+    finding: tuple[Violation, str],
+    number: int,
+    anchor: str,
+    explanation: Explanation,
+    sources: SourceTexts,
+    diffs: FixDiffs | None,
 ) -> FindingPart:
+    violation, word = finding
     steps: tuple[ExplanationLine, ...] = ()
     fix = None
+    diff: tuple[DiffLine, ...] = ()
     if number < EXPLAINED:
-        if fixes:
+        if diffs:
             explained = explanation.of(violation)
             steps, fix = explained.lines, explained.fix
+            diff = diffs.find(explained.change) if explained.change else ()
         else:
             steps = explanation.why(violation)
     return FindingPart(
@@ -247,7 +348,9 @@ def _build_part(
         also=len(violation.also),
         waiver=_cut(str(violation.waiver)) if violation.waiver else "",
         steps=tuple(WhyStep(min(step.depth, 6), step.text, _where(step.place)) for step in steps),
+        lines=sources.show(violation.place, word) if anchor else (),
         fix=_cut(fix.text) if fix else "",
+        diff=diff,
     )
 
 
@@ -273,11 +376,15 @@ def _place_refusal(refusal: Diagnostic) -> tuple[Span | None, str]:
     return refusal.span, "refused" if refusal.severity == "error" else "warn"
 
 
-def _list_refusals(refusals: Sequence[Diagnostic], first: int, anchors: Mapping[int, str]) -> Iterator[PolicyPart]:
+def _list_refusals(
+    refusals: Sequence[Diagnostic], first: int, anchors: Mapping[int, str], sources: SourceTexts
+) -> Iterator[PolicyPart]:
     """What Heat would refuse, under its code, with numbers from `first`."""
     for number, refusal in enumerate(refusals, start=first):
         place, word = _place_refusal(refusal)
-        part = FindingPart(number, word, _cut(refusal.message), "", _where(place), anchor=anchors.get(number, ""))
+        anchor = anchors.get(number, "")
+        lines = sources.show(place, word) if anchor else ()
+        part = FindingPart(number, word, _cut(refusal.message), "", _where(place), anchor=anchor, lines=lines)
         yield PolicyPart(refusal.code, word, _cut(refusal.suggestion or ""), (part,))
 
 

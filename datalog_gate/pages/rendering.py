@@ -18,22 +18,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from datalog_gate.base.diagnostics import format_count, printable
-from datalog_gate.base.records import dataclass
-from datalog_gate.pages.decision_page import FEW, OUTCOMES, DecisionPage, name_file
+from datalog_gate.pages.decision_page import FEW, DecisionPage, FailedPage, name_file
 from datalog_gate.pages.drawing import HEADINGS, SIGNS
 from datalog_gate.pages.layout import HEIGHT
 
 LONGEST = 1000
 """The maximum length of a text; parts of pages cut theirs shorter."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailedPage:
-    """Templates that could not be read or judged, and why."""
-
-    title: str
-    problem: str
-    """The diagnostics, as `check` prints them."""
+OUTCOMES = {
+    "deny": "Denied",
+    "allow": "Allowed",
+    "allow_with_warnings": "Allowed, with warnings",
+    "indeterminate": "Not decided",
+}
 
 
 def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
@@ -70,6 +66,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(age=_age, block=_block, breakable=_breakable, count=format_count, data=_data, part=part)
+    environment.globals.update(url_part=part)
     environment.globals.update(few=FEW, headings=HEADINGS, height=int(HEIGHT), outcomes=OUTCOMES, signs=SIGNS)
     environment.globals["place"] = _place
     return environment

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass
@@ -18,6 +19,10 @@ AROUND = 3
 """The number of lines around a finding that are shown of a longer one."""
 LONGEST = 300
 """The maximum number of characters of a line."""
+SHOWN = 3
+"""The maximum number of lines that a finding shows of its place."""
+NEAR = 2
+"""The number of lines around a mistake that are shown."""
 SHORTEST = 4
 """Shorter texts of a hidden parameter are masked only at the parameter itself."""
 
@@ -80,6 +85,45 @@ def mark_lines(
         lines.append(_line(number, row, by_line.get(number, ()), secrets, number - last - 1))
         last = number
     return SourceFile(name, tuple(lines), len(rows) - last)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTexts:
+    """The texts of files, and what is masked in them."""
+
+    texts: Mapping[str, str]
+    secrets: Collection[str]
+    """The texts of hidden parameters."""
+    hidden: Collection[tuple[str, int]]
+    """Lines with their values, by file and number."""
+
+    def show(self, place: Span | None, word: str) -> tuple[SourceLine, ...]:
+        """The first lines of a finding's place, marked."""
+        rows = self.texts.get(place.file, "").splitlines() if place else []
+        if place is None or not 1 <= place.line <= len(rows):
+            return ()
+        lines = []
+        for number in range(place.line, min(place.end_line, place.line + SHOWN - 1, len(rows)) + 1):
+            row = MASK if (place.file, number) in self.hidden else rows[number - 1]
+            lines.append(_line(number, row, [Mark(0, word, place)] if number == place.line else [], self.secrets, 0))
+        return tuple(lines)
+
+
+def mark_mistake(place: Span | None, text: str) -> tuple[SourceLine, ...]:
+    """The line of a mistake with the lines around it, if it is in a template or in rules. What cannot be read has no
+    parameters that are known to be hidden, so defaults around it are masked, and other files show only the line."""
+    rows = text.splitlines()
+    if place is None or not 1 <= place.line <= len(rows):
+        return ()
+    near = NEAR if place.file.endswith(".dl") or re.search(r"(?im)^\W*resources\W*:", text) else 0
+    lines = []
+    for number in range(max(1, place.line - near), min(len(rows), place.line + near) + 1):
+        row = rows[number - 1]
+        if number != place.line and (secret := re.match(r"(?i)(.*\bdefault\W*:\s*)\S", row)):
+            row = f"{secret[1]}{MASK}"
+        marks = [Mark(0, "error", place)] if number == place.line else []
+        lines.append(_line(number, row, marks, (), 0))
+    return tuple(lines)
 
 
 def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str], skipped: int) -> SourceLine:

@@ -10,12 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from datalog_gate.api import ExplainedDecision, load_rules
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import ResourceId
 from datalog_gate.doors.cli import main as cli
 from datalog_gate.doors.cli.commands import check_stacks
+from datalog_gate.explain.fix import TemplateChange
 from datalog_gate.files.templates import read_stack
+from datalog_gate.pages.decision_page import build_page
 from datalog_gate.pages.drawing import MOST, WHOLE, draw
-from datalog_gate.pages.source_lines import Mark, mark_lines
+from datalog_gate.pages.fix_diff import FixDiffs
+from datalog_gate.pages.source_lines import Mark, SourceTexts, mark_lines, mark_mistake
+from datalog_gate.stack.model import Resource
 from tests.page_site import hostile_template
 from tests.pages import DOCS, assert_written
 from tests.sources import ROOT
@@ -94,9 +100,10 @@ def test_an_allowed_stack_shows_the_rows_that_were_checked() -> None:
     page = Page(
         write_page(f"{HEAD}resources:\n  web: {{type: OS::Nova::Server, properties: {{flavor: m, image: i}}}}\n")
     )
-    start = page.text.index("No finding")
+    start = page.text.index("What was checked")
     assert page.text[start:].partition(" web.yaml ")[0] == (
-        "No finding 5 policies found nothing Policy Looked at flavor 1 of os:nova:server image 1 of os:nova:server "
+        "What was checked 5 policies found nothing Policy Looked at "
+        "flavor 1 of os:nova:server image 1 of os:nova:server "
         "name 1 of os:nova:server size no row of what it reads zone 1 of os:nova:server"
     )
 
@@ -105,11 +112,15 @@ def test_what_heat_would_refuse_is_beside_its_line() -> None:
     server = "{type: OS::Nova::Server, properties: {flavour: m, image: i, networks: [{nework: {get_resource: n}}]}}"
     page = write_page(f"{HEAD}resources:\n  web: {server}\n  n: {{type: OS::Neutron::Net}}\n")
     text = Page(page).text
-    assert text[text.index("Findings") :].partition(" 5 policies")[0] == (
-        "Findings unknown-property 1 finding Change: did you mean `flavor`? ✕ Refused by Heat web.yaml:3 "
-        "OS::Nova::Server has no property `flavour` unknown-property 1 finding Change: did you mean `network`? "
+    line = "3 web: {type: OS::Nova::Server, properties: {"
+    assert text[text.index("Can't be built: 1 mistake web") :].partition(" 5 policies")[0] == (
+        "Can't be built: 1 mistake web ✕ 1 refused by Heat ! 1 warning What to change unknown-property 1 finding "
+        "Change: did you mean `flavor`? ✕ Refused by Heat web.yaml:3 "
+        f"OS::Nova::Server has no property `flavour` {line} flavour : m, image: i, networks: "
+        "[{nework: {get_resource: n}}]}} unknown-property 1 finding Change: did you mean `network`? "
         "! Warning web.yaml:3 `networks[0]` has no property `nework` "
-        "(Heat finds this only when it creates the resource)"
+        f"(Heat finds this only when it creates the resource) {line}flavour: m, image: i, networks: "
+        "[{ nework : {get_resource: n}}]}}"
     )
     numbers = [re.sub(".*-f", "", link) for name, link in Page(page).attributes if name == "href" and "-f" in link]
     assert sorted(numbers) == ["0", "1"]
@@ -242,9 +253,13 @@ def test_several_templates_are_one_document_that_lists_them(capsys: pytest.Captu
     Path("bad.yaml").write_text("resources: [\n")
     Path("web.yaml").write_text(STACK)
     assert cli.main(["check", "web.yaml", "ok.yaml", "bad.yaml", *OPTIONS, "--jobs", "2", "--format", "html"]) == 3
-    page = Page(capsys.readouterr().out)
-    table = page.text[page.text.index("Stack Outcome") : page.text.index(" Denied web Action")]
-    assert table == "Stack Outcome Findings web Denied 3 ok Allowed 0 bad.yaml ✕ Not read"
+    text = capsys.readouterr().out
+    heads = [Page(head).text for head in re.findall("<summary><span class=.outcome.*?</summary>", text)]
+    assert heads == [
+        "Denied by 1 policy web ✕ 1 denied ? 1 undetermined ! 1 warning",
+        "Allowed. Nothing to change. ok",
+        "Can't be built: 1 mistake bad.yaml",
+    ]
 
 
 def test_rules_that_cannot_be_read_are_a_page_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -252,8 +267,107 @@ def test_rules_that_cannot_be_read_are_a_page_too(folder: Path, capsys: pytest.C
     (folder / "web.yaml").write_text(STACK)
     assert cli.main(["check", "web.yaml", *OPTIONS, "--format", "html"]) == 2
     text = Page(capsys.readouterr().out).text
-    assert "Not read rules" in text
-    assert "m.dl:1:8" in text
+    assert text[text.index("The rules can't be read: 1 mistake rules") :].partition(" datalog_gate. The")[0] == (
+        "The rules can't be read: 1 mistake rules m.dl "
+        "✕ found `:-`, expected `, ` or `)` m.dl:1 Change: write `)` before `:-` 1 huge(s :-"
+    )
+
+
+MISTAKEN = f"""{HEAD}parameters:
+  word: {{type: string, hidden: true, default: S3CR3T}}
+  net: {{type: strin}}
+resources:
+  web: {{type: OS::Heat::None, depends_on: nothing}}
+"""
+
+
+def test_a_template_that_cannot_be_read_shows_its_mistakes_by_line_with_the_text_around(folder: Path) -> None:
+    (folder / "in").mkdir()
+    (folder / "in" / "web.yaml").write_text(MISTAKEN)
+    cli.main(["check", str(folder / "in" / "web.yaml"), *OPTIONS, "--output", "html=page.html", "--format", "compact"])
+    text = Page((folder / "page.html").read_text("utf-8")).text
+    assert text[text.index("Can't be built: 2 mistakes in/") :].partition(" datalog_gate. The")[0] == (
+        "Can't be built: 2 mistakes in/web.yaml ✕ the type of parameter `net` is not one of string, number, "
+        "comma_delimited_list, json, boolean web.yaml:4 Change: did you mean `string`? 2 parameters: "
+        "3 word: {type: string, hidden: true, default: *** 4 net : {type: strin} 5 resources: "
+        "6 web: {type: OS::Heat::None, depends_on: nothing} ✕ there is no resource `nothing` web.yaml:6 "
+        "4 net: {type: strin} 5 resources: 6 web: {type: OS::Heat::None, depends_on: nothing }"
+    )
+
+
+@pytest.mark.parametrize("text", ["parameters: {a: [}", "resources: [\n"])
+def test_a_file_that_is_no_template_shows_only_the_line_of_its_mistake(text: str) -> None:
+    place = Span("env.yaml", 2, 1, 2, 2)
+    near = mark_mistake(place, f"a: S3CR3T\n{text}\nb: S3CR3T\n")
+    assert [line.number for line in near] == ([2] if text.startswith("par") else [1, 2, 3, 4])
+    assert mark_mistake(Span("env.yaml", 9, 1, 9, 2), text) == ()
+    assert mark_mistake(None, text) == ()
+
+
+HEADINGS = {
+    "flavor: m, image: i": "Allowed. Nothing to change.",
+    "flavor: huge, image: i": "Denied by 1 policy",
+    "flavor: huge, name: x": "Denied by 2 policies",
+    "flavor: m, image: old": "Allowed, with warnings",
+}
+
+
+@pytest.mark.parametrize("properties", HEADINGS)
+def test_the_first_line_says_what_was_decided_and_the_digests_come_last(properties: str) -> None:
+    page = write_page(f"{HEAD}resources:\n  web: {{type: OS::Nova::Server, properties: {{{properties}}}}}\n")
+    text = Page(page[page.index("<main") :]).text
+    assert text.startswith(f"{HEADINGS[properties]} web ")
+    assert re.search(r"Rules [0-9a-f]{12} datalog_gate\. The same", text)
+    assert page.index("<article") < page.index("<svg") if "<article" in page else True
+
+
+def test_each_fix_shown_as_lines_is_a_change_of_the_file_that_settles_the_finding() -> None:
+    rules = load_rules(ROOT / "rules")
+    source = (ROOT / "fixtures" / "stacks" / "office_vpn" / "template.yaml").read_text("utf-8")
+    source += """
+  blocks:
+    type: OS::Neutron::SecurityGroup
+    properties:
+      rules:
+        - protocol: tcp
+          port_range_min: 22
+          port_range_max: 22
+"""
+    decision = rules.decide(stack := read_stack(template=source, stack_name="office_vpn"), explain=True)
+    assert isinstance(decision, ExplainedDecision)
+    page = build_page(decision, decision.explanation, [stack], fixes=True)
+    before = {(finding.policy, finding.message) for finding in decision.violations}
+    parts = [(policy.policy, part) for policy in page.policies for part in policy.findings]
+    assert [part.message for _, part in parts if not part.diff] == []
+    for policy, part in parts:
+        rows = source.splitlines()
+        for line in part.diff:
+            if line.sign == "-":
+                del rows[line.number - 1]
+            else:
+                rows.insert(line.number - 1, line.text)
+        after = rules.decide(read_stack(template="\n".join(rows), stack_name="office_vpn"))
+        left = {(finding.policy, finding.message) for finding in after.violations}
+        assert left <= before - {(policy, part.message)} | {(policy, part.message)}
+        assert len(after.violations) < len(decision.violations)
+
+
+def test_a_fix_of_a_line_with_a_secret_is_told_in_words_alone() -> None:
+    text = "resources:\n  web: {type: t, properties: {name: S3CR3T, size: 1}}\n"
+    change = TemplateChange(
+        "s",
+        Resource(ResourceId("s/web"), "web", "t", "t", {}),
+        "",
+        Span("t.yaml", 2, 51, 2, 52),
+        1,
+        ("properties", "size"),
+        2,
+    )
+    [minus, plus] = FixDiffs(SourceTexts({"t.yaml": text}, (), ())).find(change)
+    assert (minus.text, plus.text) == (text.splitlines()[1], text.splitlines()[1].replace("size: 1", "size: 2"))
+    assert FixDiffs(SourceTexts({"t.yaml": text}, ["S3CR3T"], ())).find(change) == ()
+    assert FixDiffs(SourceTexts({"t.yaml": text}, (), {("t.yaml", 2)})).find(change) == ()
+    assert FixDiffs(SourceTexts({"t.yaml": text}, (), ())).find(change._replace(path=("properties", "name"))) == ()
 
 
 def test_without_jinja2_the_format_is_refused_with_what_to_install(

@@ -307,7 +307,7 @@ def test_a_large_template_is_kept_with_its_trial_and_judged_again(browser: Brows
 def test_a_stored_stack_is_judged_again_and_shows_its_graph_and_template(browser: Browser) -> None:
     path = location(browser.post("/pages/stacks/r00000", {}))
     page = browser.get(path)
-    assert text_of(page).startswith("Allowed, with warnings stack-0 Action create Judged 2 policies")
+    assert text_of(page).startswith("Allowed, with warnings stack-0 ! 1 warning What to change size 1 finding")
     assert page.text.count("<svg") == 1
     assert browser.post("/pages/stacks/r00001", {}, "ann").status_code == 404
 
