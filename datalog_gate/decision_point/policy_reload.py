@@ -112,8 +112,7 @@ class PolicyReloader:
 
     def current(self) -> InForce:
         """The data in force, reloaded if its files have changed."""
-        if self._process != os.getpid():  # a fork has neither the thread nor the holder of the lock
-            self._process, self._lock, self._loading = os.getpid(), Lock(), None
+        self._notice_fork()
         due = self._clock() - self._checked >= self.in_force.settings.reload_seconds
         if not due or not self._lock.acquire(blocking=False):
             return self.in_force
@@ -123,6 +122,17 @@ class PolicyReloader:
         finally:
             self._lock.release()
         return self.in_force
+
+    def refresh(self) -> None:
+        """Put in force what its files and the store have now, whether or not a check is due."""
+        self._notice_fork()
+        with self._lock:
+            self._checked = self._clock()
+            self._look()
+
+    def _notice_fork(self) -> None:
+        if self._process != os.getpid():  # a fork has neither the thread nor the holder of the lock
+            self._process, self._lock, self._loading = os.getpid(), Lock(), None
 
     def problems(self) -> dict[str, DiagnosticsError]:
         """Why changed files are not in force, by options, rules, inventory and policy_file."""

@@ -81,6 +81,7 @@ ENDPOINTS = EndpointTable()
 )
 def _create(call: ApiCall) -> Reply:
     body: dict[str, Any] = call.body
+    call.server.look_at_waivers()
     caller, project, credentials = _read_caller(call)
     against = body.get("against")
     operation = Operation(
@@ -112,6 +113,7 @@ def further_refusals(types: Catalogue) -> Iterator[None]:
 
 def judge_stored(call: ApiCall, entry: StackEntry) -> Reply:
     """Judge a stack that a scan stored, for its caller, and store the decision. Errors: as `Rules.decide`."""
+    call.server.look_at_waivers()
     ruleset = call.server.point.current().ruleset
     stack = read(entry, ruleset.rules.catalogue)
     decision = ruleset.rules.decide(

@@ -63,7 +63,8 @@ def _check_store(server: PolicyServer) -> tuple[bool, dict[str, object]]:
 
 
 def _check_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
-    rules = server.point.current().ruleset.rules
+    server.point.reloader.refresh()  # another thread may be looking just now, and `current` would not wait for it
+    rules = server.point.reloader.in_force.ruleset.rules
     problems = {source: str(error).splitlines()[0] for source, error in server.point.reloader.problems().items()}
     problems.pop("inventory", None)
     facts: dict[str, object] = {"digest": rules.digest, "policies": len(rules.policies)}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.pagination import read_text_marker, write_page
@@ -23,7 +25,7 @@ ENTRY = describe_body(
     expires={**_SHORT, "description": "the first day on which it no longer holds, in ISO 8601"},
     key={"type": "object", "maxProperties": 50, "description": "values of key columns of the policy"},
 )
-WAIVER = describe_object("id", "policy", "project", "reason", "expires", "given_by", "given_at", "in_force")
+WAIVER = describe_object("id", "policy", "project", "reason", "expires", "given_by", "given_at", "in_force", "scope")
 ENDPOINTS = EndpointTable()
 
 
@@ -64,10 +66,10 @@ def _show(call: ApiCall) -> Reply:
     writes=True,
 )
 def _create(call: ApiCall) -> Reply:
-    """Create a waiver, if it fits the rules."""
-    if call.server.point.current().settings.waivers not in ("", STORE):
-        message = "the waivers of this gate are in a file, which this server does not read"
-        raise ApiError(409, "file", message, "set waivers = store in [datalog_gate]")
+    """Create a waiver, if it fits the rules and the gate reads waivers from the store."""
+    if (place := call.server.point.current().settings.waivers) != STORE:
+        message = "the waivers of this gate are in a file" if place else "this gate reads no waivers"
+        raise ApiError(409, "file" if place else "no_waivers", message, "set waivers = store in [datalog_gate]")
     entry = {"owner": call.client.user, **call.body}
     if not call.client.sees(entry.get("project")) or not (entry.get("project") or call.client.projects is None):
         raise ApiError(
@@ -76,8 +78,9 @@ def _create(call: ApiCall) -> Reply:
     rules = call.server.point.current().ruleset.rules
     rules.waivers([{**entry, "id": "S-0"}])
     waiver = add_waiver(call.server.records.store, entry, call.client.user, call.server.now().timestamp())
-    data = _stored_to_json(waiver, in_force=False)
-    return Reply(data, 201, {"Location": f"/v2/waivers/{waiver.id}"})
+    in_force = not call.server.point.reloader.problems() and read_instant(entry["expires"]) > call.server.now()
+    data = _stored_to_json(waiver, in_force)
+    return Reply(data, 201, {"Location": f"/v2/waivers/{waiver.id}"}, call.server.look_at_waivers)
 
 
 @ENDPOINTS.add(
@@ -95,7 +98,7 @@ def _remove(call: ApiCall) -> Reply:
     for waiver in read_waivers(store):
         if waiver.number == number and call.client.sees(waiver.entry.get("project", "")):
             remove_waiver(store, number)
-            return Reply(_stored_to_json(waiver, in_force=False))
+            return Reply(_stored_to_json(waiver, in_force=False), after=call.server.look_at_waivers)
     raise _missing_error()
 
 
@@ -105,6 +108,7 @@ def _missing_error() -> ApiError:
 
 def _read_all(call: ApiCall) -> list[dict[str, Any]]:
     """The waivers that the caller sees, whether or not they are in force in the doors of this configuration."""
+    call.server.look_at_waivers()
     settings, ruleset = call.server.point.current()
     in_force = {waiver.id for waiver in ruleset.waivers if waiver.until > call.server.now()}
     stored = read_waivers(call.server.records.store)
@@ -121,4 +125,15 @@ def _stored_to_json(waiver: StoredWaiver, in_force: bool) -> dict[str, Any]:
 def _to_json(
     entry: Mapping[str, object], in_force: bool, who: str | None = None, at: float | None = None
 ) -> dict[str, Any]:
-    return {"project": "", **entry, "given_by": who, "given_at": at, "in_force": in_force}
+    scope = list_scope(entry)
+    return {"project": "", **entry, "scope": scope, "given_by": who, "given_at": at, "in_force": in_force}
+
+
+def list_scope(entry: Mapping[str, Any]) -> list[str]:
+    """The conditions under which a waiver covers a finding of its policy, all of which must hold: ``group is
+    "web/sg"``."""
+    conditions = [f"the project is {entry['project']}"] if entry.get("project") else []
+    conditions += [f"the resource is {entry['subject']}"] if entry.get("subject") else []
+    conditions += [f"{name} is {json.dumps(value)}" for name, value in entry.get("key", {}).items()]
+    conditions += [entry["while"]] if entry.get("while") else []
+    return [*conditions, f"it is before {entry['expires']}"]

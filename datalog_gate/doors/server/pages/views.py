@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
@@ -158,20 +159,36 @@ def _answer_approval(call: PageCall) -> str:
     return f"/pages/approvals/{part(call.path['approval'])}"
 
 
-WAIVED = ("policy", "subject", "project", "reason", "expires", "ticket")
+WAIVED = ("policy", "subject", "project", "key", "while", "reason", "expires", "ticket")
 
 
 def _show_waivers(call: PageCall) -> Shown:
     given = {name: call.query.get(name, "") for name in WAIVED} | dict(call.form)
-    return Shown("Waivers", {**call.list("/v2/waivers"), "given": given, "may_waive": call.may("waiver:create")})
+    values = {"given": given, "may_waive": call.may("waiver:create"), "created": None}
+    if number := call.query.get("created"):
+        with suppress(RefusedRequestError):
+            values["created"] = call.api.get(f"/v2/waivers/{part(number)}")
+    return Shown("Waivers", {**call.list("/v2/waivers"), **values})
 
 
 def _give_waiver(call: PageCall) -> str:
     if ended := call.form.get("end"):
         call.api.ask("DELETE", f"/v2/waivers/{part(ended)}")
-    else:
-        call.api.ask("POST", "/v2/waivers", body={name: call.form[name] for name in WAIVED if call.form.get(name)})
-    return "/pages/waivers"
+        return "/pages/waivers"
+    entry: Values = {name: call.form[name] for name in WAIVED if call.form.get(name)}
+    if "key" in entry:
+        entry["key"] = dict(_read_pair(line) for line in entry["key"].splitlines() if line.strip())
+    waiver = call.api.ask("POST", "/v2/waivers", body=entry)
+    return f"/pages/waivers?created={part(waiver['id'])}"
+
+
+def _read_pair(line: str) -> tuple[str, object]:
+    """A column and its value, as ``size = 5`` or ``group = web/sg``: JSON, or a text."""
+    name, _, text = line.partition("=")
+    try:
+        return name.strip(), json.loads(text)
+    except ValueError:
+        return name.strip(), text.strip()
 
 
 def _show_inventory(call: PageCall) -> Shown:

@@ -248,16 +248,29 @@ def test_a_finding_is_waived_until_a_day_and_the_waiver_ended(browser: Browser) 
     [link] = [href for href in hrefs(browser.get("/pages/stacks/r00000")) if "subject" in href and "size" in href]
     form = browser.get(link.partition("#")[0])
     given = dict(re.findall(r'<input id="(\w+)" name="\w+" value="(.*?)"', form.text))
-    assert given == {"policy": "size", "subject": "stack-0/data", "project": "p1", "reason": "", "ticket": ""}
+    assert given == {
+        "policy": "size",
+        "subject": "stack-0/data",
+        "project": "p1",
+        "while": "",
+        "reason": "",
+        "ticket": "",
+    }
     answer = browser.post("/pages/waivers", {**given, "reason": "the archive", "expires": "2127-01-01"})
-    assert (answer.status_code, location(answer)) == (303, "/pages/waivers")
-    row = "S-1 size stack-0/data in p1 the archive 2127-01-01 operator"
-    assert row in text_of(browser.get("/pages/waivers"))
+    assert (answer.status_code, location(answer)) == (303, "/pages/waivers?created=S-1")
+    scope = ["the project is p1", "the resource is stack-0/data", "it is before 2127-01-01"]
+    text = text_of(browser.get(location(answer)))
+    assert f"S-1 is in force now: it waives what size finds where {', '.join(scope)}." in text
+    assert f"S-1 size {' '.join(scope)} the archive operator yes" in text
+    judged = location(browser.post("/pages/stacks/r00000", {}))
+    assert "Waived by S-1 until 2127-01-01: the archive (operator)" in text_of(browser.get(judged))
     assert browser.post("/pages/waivers", {"end": "S-1"}).status_code == 303
     assert "There is none." in text_of(browser.get("/pages/waivers"))
-    given["subject"] = ""
+    assert text_of(browser.get(location(browser.post("/pages/stacks/r00000", {})))).startswith("Allowed, with warnings")
+    given |= {"subject": "", "while": "size < 300", "key": "volume = stack-0/data\n"}
     assert browser.post("/pages/waivers", {**given, "reason": "r", "expires": "2127-01-01"}).status_code == 303
-    assert "size all in p1 r 2127-01-01 operator" in text_of(browser.get("/pages/waivers"))
+    row = 'size the project is p1 volume is "stack-0/data" size < 300 it is before 2127-01-01 r operator'
+    assert row in text_of(browser.get("/pages/waivers"))
     refused = browser.post("/pages/waivers", {**given, "policy": "sizes", "reason": "r", "expires": "2127-01-01"})
     assert refused.status_code == 400
     assert "did you mean size?" in text_of(refused)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import falcon.testing
 import pytest
 from falcon.testing import Result
+from hypothesis import given, settings, strategies
 from keystoneauth1.token_endpoint import Token
 from openapi_spec_validator import validate
 
@@ -43,6 +44,7 @@ from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.services.approval import Approvals
 from tests.fake_heat import Client, FakeHeat
 from tests.ledger import request
+from tests.sampling import sample
 from tests.unit.scan.test_scan import ListFeed
 
 TOKEN = "t0ken"
@@ -293,13 +295,10 @@ def test_approvals_are_answered_by_operators_and_seen_by_their_project(api: Api)
 
 
 def test_a_waiver_given_here_holds_in_each_door_until_it_is_removed(tmp_path: Path) -> None:
-    api = Api(tmp_path, gate="waivers = store\nreload_seconds = 0")
+    api = Api(tmp_path, gate="reload_seconds = 3600")
     entry = {"policy": "length", "project": "p1", "reason": "the old app", "expires": "2127-01-01"}
 
     def outcome(user: str) -> str:
-        with api.server.point.reloader._lock:  # who reads the numbers may be at it
-            pass
-        api.server.point.current()
         return str(api.ask("POST", "/v2/decisions", {"template": template(99)}, user).json["outcome"])
 
     assert (outcome("ann"), api.ask("POST", "/v2/waivers", entry, "ann").status_code) == ("deny", 403)
@@ -312,9 +311,84 @@ def test_a_waiver_given_here_holds_in_each_door_until_it_is_removed(tmp_path: Pa
     }  # fmt: skip
     counts = [len(api.ask("GET", f"/v2/waivers?policy={policy}").json["waivers"]) for policy in ("length", "other")]
     assert counts == [1, 0]
-    assert api.ask("GET", "/v2/waivers/S-1", user="ann").json == waiver | {"in_force": True}
+    assert api.ask("GET", "/v2/waivers/S-1", user="ann").json == waiver
+    assert (waiver["in_force"], waiver["scope"]) == (True, ["the project is p1", "it is before 2127-01-01"])
     codes = [api.ask("DELETE", "/v2/waivers/S-1", user=user).status_code for user in ("ann", "adam", "adam")]
     assert (codes, outcome("ann")) == ([403, 200, 404], "deny")
+
+
+def test_a_waiver_is_in_force_at_once_on_each_server_of_the_store(tmp_path: Path) -> None:
+    gate = f"store = {tmp_path}/store\nwaivers = store\nreload_seconds = 3600"
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder in folders:
+        folder.mkdir()
+    first, second = (Api(folder, gate=gate) for folder in folders)
+    entry = {"policy": "length", "key": {"r": "stack/word"}, "reason": "r", "expires": "2127-01-01"}
+    body = {"template": template(99)}
+    assert second.ask("POST", "/v2/decisions", body).json["outcome"] == "deny"
+    assert first.ask("POST", "/v2/waivers", entry).json["in_force"]
+    assert second.ask("POST", "/v2/decisions", body).json["outcome"] == "allow"
+    first.ask("DELETE", "/v2/waivers/S-1")
+    assert second.ask("POST", "/v2/decisions", body).json["outcome"] == "deny"
+
+
+@pytest.mark.parametrize("gate", ["waivers =", "waivers = FILE", "store = FOLDER/store"])
+def test_a_waiver_that_would_have_no_effect_is_refused_with_the_option_to_set(tmp_path: Path, gate: str) -> None:
+    (tmp_path / "waivers.yaml").write_text("waivers: []\n")
+    api = Api(tmp_path, gate=gate.replace("FOLDER", str(tmp_path)).replace("FILE", str(tmp_path / "waivers.yaml")))
+    entry = {"policy": "length", "project": "p1", "reason": "r", "expires": "2127-01-01"}
+    answer = api.ask("POST", "/v2/waivers", entry)
+    code, message = "no_waivers", "this gate reads no waivers"
+    if "FILE" in gate:
+        code, message = "file", "the waivers of this gate are in a file"
+    assert refusal(answer) == (409, code, message)
+    assert answer.json["errors"][0]["suggestion"] == "set waivers = store in [datalog_gate]"
+    assert api.ask("GET", "/v2/waivers").json["waivers"] == []
+
+
+BOUNDS: dict[str, Callable[[int], bool]] = {
+    "n < 80": lambda n: n < 80,
+    "n >= 90": lambda n: n >= 90,
+    "80 <= n": lambda n: n >= 80,
+}
+ENTRIES = strategies.fixed_dictionaries(
+    {"expires": strategies.sampled_from(["2000-01-01", "2127-01-01"])},
+    optional={
+        "project": strategies.sampled_from(["p1", "p2"]),
+        "subject": strategies.sampled_from(["stack/word", "word", "stack/other"]),
+        "key": strategies.sampled_from([{"r": "stack/word"}, {"r": "stack/other"}]),
+        "while": strategies.sampled_from(list(BOUNDS)),
+    },
+).filter(lambda entry: len(entry) > 1)
+
+
+def covers(condition: str, project: str, length: int) -> bool:
+    """Whether a condition of a scope, as people read it, holds for a word of this length."""
+    subject, _, value = condition.partition(" is ")
+    match subject:
+        case "the project":
+            return value == project
+        case "the resource" | "r":
+            return value.strip('"') in ("stack/word", "word")
+        case "it":
+            return datetime.now(UTC) < datetime.fromisoformat(f"{value.removeprefix('before ')}T00:00:00+00:00")
+    return BOUNDS[condition](length)
+
+
+def test_what_the_scope_of_a_waiver_says_is_what_it_covers(tmp_path: Path) -> None:
+    api = Api(tmp_path, gate="reload_seconds = 3600")
+
+    @settings(max_examples=sample(60), deadline=None)
+    @given(ENTRIES, strategies.sampled_from(["ann", "bob"]), strategies.sampled_from([70, 80, 95]))
+    def check(entry: dict[str, Any], user: str, length: int) -> None:
+        waiver = api.ask("POST", "/v2/waivers", {"policy": "length", "reason": "r", **entry}).json
+        decision = api.ask("POST", "/v2/decisions", {"template": template(length)}, user).json
+        covered = all(covers(condition, USERS[user]["X_PROJECT_ID"], length) for condition in waiver["scope"])
+        assert ([finding["waiver"]["id"] for finding in decision["waived"]] == [waiver["id"]]) == covered
+        assert (decision["outcome"] == "allow") == covered
+        api.ask("DELETE", f"/v2/waivers/{waiver['id']}")
+
+    check()
 
 
 def test_a_waiver_that_the_rules_do_not_take_is_refused(api: Api) -> None:
