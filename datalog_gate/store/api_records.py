@@ -101,6 +101,12 @@ class ApiRecords:
         self.store.run(None, work)
         self._clean()
 
+    def update_decision(self, id_: str, project: str, content: Mapping[str, object]) -> None:
+        """Replace what is stored of a decision."""
+        same = api_decisions.c.id == id_, api_decisions.c.project == project
+        change = api_decisions.update().where(*same).values(content=dict(content))
+        self.store.run(None, lambda rows: rows.execute(change))
+
     def list_decisions(
         self, projects: Collection[str] | None, before: float | None, limit: int
     ) -> list[dict[str, Any]]:

@@ -15,7 +15,8 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.request import read_caller
-from datalog_gate.decision_point.operation import Operation
+from datalog_gate.decision_point.log import build_record, replay_record
+from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import build_caller
 from datalog_gate.doors.server.access import ALL_PROJECTS
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
@@ -99,7 +100,9 @@ def _create(call: ApiCall) -> Reply:
     with further_refusals(types):
         trace = call.server.point.decide(operation, caller, explain=True)
     refusals = find_refusals(trace.stack, types)
-    return _keep(call, trace.decision, trace.stack, project or call.client.project, refusals)
+    record = build_record(operation, Answer.of(trace.decision), trace, "", call.server.now())
+    kept = {"inputs": record["inputs"]}
+    return _keep(call, trace.decision, trace.stack, project or call.client.project, refusals, kept)
 
 
 @contextmanager
@@ -124,18 +127,26 @@ def judge_stored(call: ApiCall, entry: StackEntry) -> Reply:
         now=call.server.now(),
         explain=True,
     )
-    return _keep(call, decision, stack, entry.project or call.client.project)
+    return _keep(call, decision, stack, entry.project or call.client.project, (), {"root": entry.root})
 
 
-def _keep(call: ApiCall, decision: Decision, stack: Stack, project: str, refusals: Sequence[Diagnostic] = ()) -> Reply:
-    """Store a decision with what Heat would refuse and the data of its page, and answer with it."""
+def _keep(
+    call: ApiCall,
+    decision: Decision,
+    stack: Stack,
+    project: str,
+    refusals: Sequence[Diagnostic],
+    kept: Mapping[str, object],
+) -> Reply:
+    """Store a decision with what Heat would refuse and the data of its page, and answer with it. `kept` has its
+    `inputs` without secrets, from which fixes are found once somebody looks, or the `root` of a stored stack."""
     content = decision.to_json() | {"refusals": [refusal.to_json() for refusal in refusals]}
     page = {}
     if isinstance(decision, ExplainedDecision):
-        page = {"page": asdict(build_page(decision, decision.explanation, [stack], True, refusals=refusals))}
+        page = {"page": asdict(build_page(decision, decision.explanation, [stack], "root" in kept, refusals=refusals))}
     try:
         call.server.records.add_decision(
-            {**content, **page},
+            {**content, **page, **kept},
             project=project,
             user=call.client.user,
             stack_name=stack.id,
@@ -203,7 +214,46 @@ def _show(call: ApiCall) -> Reply:
     if row is None:
         raise ApiError(404, "not_found", "there is no such decision, or it belongs to another project")
     content = row["content"]
-    return Reply(content if call.query["page"] else {name: content[name] for name in content if name != "page"})
+    if call.query["page"] and "page" in content:
+        page = {**_find_fixes(call, row), "project": row["project"], "root": content.get("root", "")}
+        return Reply({**_without_inputs(content), "page": page})
+    return Reply({name: value for name, value in _without_inputs(content).items() if name != "page"})
+
+
+def _without_inputs(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in ("inputs", "root")}
+
+
+def _find_fixes(call: ApiCall, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The page of a stored decision, with the fixes of its findings. When somebody looks for the first time, they are
+    searched and stored, if the rules still find the same."""
+    content = row["content"]
+    page: dict[str, Any] = content["page"]
+    ruleset = call.server.point.current().ruleset
+    if "inputs" not in content or content["digests"]["rules"] != ruleset.rules.digest:
+        return page
+    again = replay_record(
+        {"decision": content, "inputs": content["inputs"]}, ruleset.rules, ruleset.inventory, explain=True
+    )
+    if isinstance(again.decision, ExplainedDecision) and not again.changes:
+        stacks = again.decision.explanation.judgement.reader.stacks
+        found = asdict(build_page(again.decision, again.decision.explanation, stacks, fixes=True))
+        fixes = {_name(policy, part): part for policy in found["policies"] for part in policy["findings"]}
+        for policy in page["policies"]:
+            for part in policy["findings"]:
+                fixed = fixes.get(_name(policy, part), part)
+                same = fixed["where"] == part["where"]  # a template with secrets is stored in other lines
+                part |= {"fix": fixed["fix"], "diff": fixed["diff"] if same else ()}
+    try:
+        call.server.records.update_decision(row["id"], row["project"], _without_inputs(content))
+    except StoreError as error:
+        LOG.error("the fixes of decision %s can't be kept: %s", row["id"], error)
+    return page
+
+
+def _name(policy: Mapping[str, Any], part: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a finding is known by on its page."""
+    return policy["policy"], part["resource"], part["message"]
 
 
 @ENDPOINTS.add(

@@ -97,7 +97,7 @@ def _show_decision(call: PageCall) -> Shown:
     data = call.api.get(f"/v2/decisions/{part(call.path['decision'])}", page="true")
     page = data.get("page")
     title = f"{page['heading']}: {page['title']}" if page else f"Decision {data['id'][:12]}"
-    return Shown(title, {"page": page, "data": data})
+    return Shown(title, {"page": page, "data": data, "may_waive": call.may("waiver:create")})
 
 
 def _show_stacks(call: PageCall) -> Shown:

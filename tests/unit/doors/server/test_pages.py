@@ -325,6 +325,14 @@ def test_a_stored_stack_is_judged_again_and_shows_its_graph_and_template(browser
     assert browser.post("/pages/stacks/r00001", {}, "ann").status_code == 404
 
 
+def test_a_decision_links_to_its_policies_its_stack_and_a_waiver(browser: Browser) -> None:
+    links = hrefs(browser.get(location(browser.post("/pages/stacks/r00000", {}))))
+    assert [link for link in links if link.startswith(("/pages/policies/", "/pages/stacks/", "/pages/waivers?"))] == [
+        "/pages/stacks/r00000", "/pages/policies/size",
+        "/pages/waivers?policy=size&subject=stack-0/data&project=p1#give",
+    ]  # fmt: skip
+
+
 def show_pages(browser: Browser, stack: str, template: str, text: str) -> dict[str, str]:
     """Each page, by its path."""
     names = make_pages(browser, stack, template, text)

@@ -294,6 +294,39 @@ def test_approvals_are_answered_by_operators_and_seen_by_their_project(api: Api)
     ]  # fmt: skip
 
 
+SECRET = {"secret": {"type": "string", "hidden": True, "default": "S3CR3T"}}
+
+
+@pytest.mark.parametrize("parameters", [SECRET, {}])
+def test_fixes_are_found_when_somebody_looks_and_stored_without_secrets(api: Api, parameters: dict[str, Any]) -> None:
+    body = json.dumps(template(99) | {"parameters": parameters}, indent=1)
+    decision = api.ask("POST", "/v2/decisions", {"template": body}).json
+
+    def stored() -> dict[str, Any]:
+        row = api.server.records.find_decision(decision["id"], None)
+        assert row
+        [part] = row["content"]["page"]["policies"][0]["findings"]
+        return {"fix": part["fix"], "inputs": "inputs" in row["content"], "secret": "S3CR3T" in json.dumps(row)}
+
+    assert stored() == {"fix": "", "inputs": True, "secret": False}
+    assert api.ask("GET", f"/v2/decisions/{decision['id']}").json.keys() - decision.keys() == {"clean"}
+    page = api.ask("GET", f"/v2/decisions/{decision['id']}?page=true").json["page"]
+    [part] = page["policies"][0]["findings"]
+    fix = "set length of word to 64 (settles 1 finding)"
+    lines = [] if parameters else ['"length": 99', '"length": 64']  # of which a secret changes the lines that are kept
+    assert (part["fix"], [line["text"].strip() for line in part["diff"]]) == (fix, lines)
+    assert stored() == {"fix": fix, "inputs": False, "secret": False}
+
+
+def test_no_fix_is_shown_of_rules_that_have_changed(tmp_path: Path) -> None:
+    api = Api(tmp_path, gate="reload_seconds = 0")
+    decision = api.ask("POST", "/v2/decisions", {"template": template(99)}).json
+    (tmp_path / "rules" / "words.dl").write_text(RULES.replace("> 64", "> 60"))
+    api.server.point.reloader.refresh()
+    page = api.ask("GET", f"/v2/decisions/{decision['id']}?page=true").json["page"]
+    assert [part["fix"] for policy in page["policies"] for part in policy["findings"]] == [""]
+
+
 def test_a_waiver_given_here_holds_in_each_door_until_it_is_removed(tmp_path: Path) -> None:
     api = Api(tmp_path, gate="reload_seconds = 3600")
     entry = {"policy": "length", "project": "p1", "reason": "the old app", "expires": "2127-01-01"}
