@@ -4,19 +4,25 @@ A template is a file ``.yaml``, ``.yml``, ``.template`` or ``.json`` with a temp
 requires. A template that another one, or its environment, nests or reads by `get_file` is judged as a part of it, not
 by itself. A template ``web.yaml`` has the environments ``web.env`` and ``web.env.yaml`` beside it, if they exist; a
 ``template.yaml`` also ``env.yaml``. Hidden files and folders, and links to folders, are left out.
+
+As in git's index, a file is not read again if its size, times and inode are those of its record. A program can set
+`mtime` back, but not `ctime`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+import stat
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import unquote, urlsplit
 
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.files.templates import MAX_BYTES, find_base, unreadable
 from datalog_gate.stack.model import Data
 from datalog_gate.template.dialect import VERSION_KEYS
@@ -31,6 +37,21 @@ FOLDER_ENVIRONMENT = "env.yaml"
 _VERSION = re.compile(rf"^(?:{'|'.join(VERSION_KEYS)})\s*:", re.MULTILINE)
 _NAMES_FILES = ("get_file", ".yaml", ".template")
 """The words in texts that refer to files."""
+GRAIN = 2_000_000_000
+"""The grain of the coarsest clock of a file system, in nanoseconds: changes within it may leave the same times."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What a file held when it was read."""
+
+    state: str
+    """Its size, times and inode; empty if it had changed just before, since another change might leave the same."""
+    digest: str
+    """The SHA-256 of its bytes."""
+    is_template: bool = False
+    names: tuple[str, ...] | None = None
+    """The names of files in its text; None if they were not needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +77,19 @@ class Discovery:
 
     templates: tuple[DiscoveredTemplate, ...]
     unreadable: tuple[Path, ...]
+    records: Mapping[str, FileRecord] = field(default_factory=dict, compare=False)
+    """The records of all files that matter, by path."""
 
 
-def discover_templates(folder: Path) -> Discovery:
-    """Find the templates below a folder that are stacks of their own.
+def discover_templates(folder: Path, known: Mapping[str, FileRecord] = MappingProxyType({})) -> Discovery:
+    """Find the templates below a folder that are stacks of their own. Files that are as in a `known` record are not
+    read.
 
     Of templates that nest each other in a cycle, the first is one. A file that is not valid YAML is a template if it
     looks like one, and refers to no other file.
     """
     unlisted: list[Path] = []
-    files = _Files()
+    files = _Files(known)
     listed = _list_visible(folder, unlisted)
     environments = {path: environments_of(path, beside) for path, beside in listed if files.is_template(path)}
     own = {path: {path, *environments[path]} for path in environments}
@@ -85,7 +109,7 @@ def discover_templates(folder: Path) -> Discovery:
         )
         for path in sorted(roots, key=lambda path: path.split(os.sep))
     )
-    return Discovery(tuple(discovered), (*unlisted, *files.unreadable))
+    return Discovery(tuple(discovered), (*unlisted, *files.unreadable), files.records)
 
 
 def is_template(text: str, file: str) -> bool:
@@ -111,7 +135,7 @@ def check_folder(path: Path) -> None:
 
 
 def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set[str]]]:
-    """The files below a folder that may be templates, in order, each with the names of all files beside it. Folders
+    """The paths below a folder that may be templates, in order, each with the names of all files beside it. Folders
     that can't be listed are appended to the list."""
 
     def note(error: OSError) -> None:
@@ -121,8 +145,7 @@ def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         beside = frozenset(names)
         start = os.path.join(parent, "").removeprefix(os.path.join(os.curdir, ""))  # as templates name each other
-        paths = (start + name for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
-        yield from ((path, beside) for path in paths if os.path.isfile(path))  # reading from a pipe would block
+        yield from ((start + name, beside) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
 
 
 def environments_of(template: str, beside: Set[str] | None = None) -> tuple[str, ...]:
@@ -141,21 +164,24 @@ def environments_of(template: str, beside: Set[str] | None = None) -> tuple[str,
 class _Files:
     """The files of a folder. Their contents are not stored, since a folder may exceed the memory."""
 
-    def __init__(self) -> None:
-        self._digests: dict[str, str] = {}
-        self._named: dict[str, list[str]] = {}
+    def __init__(self, known: Mapping[str, FileRecord]) -> None:
+        self._known = known
+        self.records: dict[str, FileRecord] = {}
         self.unreadable: list[Path] = []
 
     def is_template(self, name: str) -> bool:
-        """Whether a file has a template version at its top."""
+        """Whether a path is that of a file with a template version at its top."""
         try:
-            text = self._present_text(name)
+            status = os.stat(name)
+        except (OSError, ValueError):  # a link to nothing
+            return False
+        if not stat.S_ISREG(status.st_mode):  # reading from a pipe would block
+            return False
+        try:
+            return self._find(name, status).is_template
         except (OSError, ValueError):
             self.unreadable.append(Path(name))
             return False
-        if is_named := is_template(text, name):
-            self._named[name] = _present_files(text, name)
-        return is_named
 
     def closure(self, names: Iterable[str]) -> set[str]:
         """The files, and all files that they refer to, directly or indirectly."""
@@ -168,37 +194,66 @@ class _Files:
         return reached
 
     def digest(self, name: str) -> str:
-        """The SHA-256 of a file when it was first read; for a missing file, that of no data."""
-        if name not in self._digests:
-            self._text(name)
-        return self._digests[name]
+        """The SHA-256 of a file when it was read; for a missing file, that of no data."""
+        try:
+            return self._find(name).digest
+        except (OSError, ValueError):
+            return sha256(b"").hexdigest()
 
     def _references(self, name: str) -> list[str]:
         """The existing files that a template or environment refers to."""
-        if name not in self._named:
-            text = self._text(name) if name.endswith((*ENDINGS, ".env")) else ""
-            self._named[name] = _present_files(text, name)
-        return self._named[name]
-
-    def _text(self, name: str) -> str:
+        if not name.endswith((*ENDINGS, ".env")):
+            return []
         try:
-            return self._present_text(name)
+            record = self._find(name)
+            if record.names is None:
+                record = self.records[name] = _read_record(name, is_named=True)
         except (OSError, ValueError):
-            self._digests.setdefault(name, sha256(b"").hexdigest())
-            return ""
+            return []
+        return _present_files(record.names or (), name)
 
-    def _present_text(self, name: str) -> str:
-        with open(name, "rb") as file:
-            content = file.read(min(os.fstat(file.fileno()).st_size, MAX_BYTES) + 1)
-        self._digests.setdefault(name, sha256(content).hexdigest())
-        return content.decode("utf-8-sig", "replace")
+    def _find(self, name: str, status: os.stat_result | None = None) -> FileRecord:
+        """The record of a file, which is read if need be. Errors: OSError, ValueError."""
+        if name not in self.records:
+            known = self._known.get(name)
+            is_known = known is not None and known.state == _state(status or os.stat(name))
+            self.records[name] = known if known and is_known else _read_record(name)
+        return self.records[name]
 
 
-def _present_files(text: str, name: str) -> list[str]:
-    """The existing files that the text of a template or environment refers to."""
+def _read_record(name: str, is_named: bool = False) -> FileRecord:
+    """Read the record of a file, with the names in it if it is a template or `is_named`. Errors: OSError,
+    ValueError."""
+    began = time.time_ns()
+    with open(name, "rb") as file:
+        status = os.fstat(file.fileno())
+        content = file.read(min(status.st_size, MAX_BYTES) + 1)
+    text = content.decode("utf-8-sig", "replace")
+    own = name.endswith(ENDINGS) and is_template(text, name)
+    settled = max(status.st_mtime_ns, status.st_ctime_ns) + GRAIN < began
+    return FileRecord(
+        state=_state(status) if settled else "",
+        digest=sha256(content).hexdigest(),
+        is_template=own,
+        names=_find_names(text, name) if own or is_named else None,
+    )
+
+
+def _state(status: os.stat_result) -> str:
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+
+
+def _find_names(text: str, name: str) -> tuple[str, ...]:
+    """The names of files in the text of a template or environment."""
     if not any(part in text for part in _NAMES_FILES):
+        return ()
+    return tuple(sorted(set(_named_files(_read(text, name)))))
+
+
+def _present_files(names: Collection[str], name: str) -> list[str]:
+    """The existing files among those that a template or environment names."""
+    if not names:
         return []
-    names = sorted(set(_named_files(_read(text, name))))
     bases = {name, find_base(name)} if os.path.islink(name) else {name}  # it may be nested under its own name too
     paths = {os.path.normpath(os.path.join(os.path.dirname(base), file)) for base in bases for file in names}
     return sorted(path for path in paths if os.path.isfile(path))

@@ -22,7 +22,7 @@ from datalog_gate.stack.model import Live, Stack
 @dataclass(frozen=True, slots=True)
 class TemplateFiles:
     """A template on disk with its environments; later ones override earlier ones. Paths are absolute. `texts` has the
-    SHA-256 of each file that may be read, by path."""
+    SHA-256 of each file that may be read, by path, and after it the target of a link."""
 
     template: str
     environments: tuple[str, ...]

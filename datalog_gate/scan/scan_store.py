@@ -22,7 +22,8 @@ from datalog_gate.base.records import dataclass, fields
 from datalog_gate.base.values import Row
 from datalog_gate.engine.sql.database import Database, Statement
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue, identifier
-from datalog_gate.scan.batch import BatchResult, Finding, StackResult
+from datalog_gate.files.discovery import FileRecord
+from datalog_gate.scan.batch import BatchResult, Finding, StackResult, storable
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.stored_facts import fact_table
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
@@ -41,6 +42,8 @@ TABLES = {
     "unfit": dict.fromkeys(("root", "relation", "column"), "TEXT"),
 }
 """The tables with the types of their columns."""
+FILE_TABLE = {"folder_file": dict.fromkeys(("feed", "path", "state", "digest", "names"), "TEXT") | {"own": "BOOLEAN"}}
+"""The table with what a folder's files held when they were read, which is no result."""
 TEMPORARY = {
     "incoming": {name: TABLES["finding"][name] for name in INCOMING},
     "named": {"root": "TEXT"},
@@ -99,7 +102,7 @@ class ScanStore:
         self.catalogue = catalogue
         self._filled: set[str] = set()
         if not read_only:
-            for name, columns in TABLES.items():
+            for name, columns in (TABLES | FILE_TABLE).items():
                 self.database.execute(create_table(name, columns))
             for name, columns in TEMPORARY.items():
                 self.database.execute(create_table(name, columns, temporary=True))
@@ -109,6 +112,27 @@ class ScanStore:
         """The stacks of a feed by root."""
         rows = self._fetch("SELECT root, digest, judged_by, listing FROM definition WHERE feed = :feed", feed=feed)
         return {root: KnownStack(*values) for root, *values in rows}
+
+    def file_records(self, feed: str) -> dict[str, FileRecord]:
+        """The records of a folder's files by path."""
+        rows = self._fetch("SELECT path, state, digest, own, names FROM folder_file WHERE feed = :feed", feed=feed)
+        return {
+            path: FileRecord(state, digest, own, names and tuple(names))
+            for path, state, digest, own, names in ((*row, json.loads(text)) for *row, text in rows)
+        }
+
+    def write_file_records(self, feed: str, changed: Mapping[str, FileRecord | None]) -> None:
+        """Replace the records of a folder's files at these paths, or remove them."""
+        changed = {path: record for path, record in changed.items() if storable(path) == path}
+        with self.database.transaction():
+            self._name_roots(changed)
+            self._execute("DELETE FROM folder_file WHERE feed = :feed AND path IN (SELECT root FROM named)", feed=feed)
+            rows = [
+                (feed, path, record.state, record.digest, json.dumps(record.names), record.is_template)
+                for path, record in changed.items()
+                if record
+            ]
+            self.database.insert("folder_file", tuple(FILE_TABLE["folder_file"]), rows)
 
     def feeds(self) -> dict[str, str]:
         """The feed of each stack by root."""

@@ -95,7 +95,7 @@ def test_a_folder_yields_its_templates_by_their_paths(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_listed_makes_nothing_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     discovery = Discovery((), (tmp_path / "parts",))
-    monkeypatch.setattr("datalog_gate.scan.folder_feed.discover_templates", lambda _: discovery)
+    monkeypatch.setattr("datalog_gate.scan.folder_feed.discover_templates", lambda *_: discovery)
     feed = FolderFeed(tmp_path, {})
     assert (list(feed), feed.total, feed.whole) == ([Unread("parts", "the folder can't be listed")], 1, False)
 
@@ -171,3 +171,14 @@ def feed_items(feed: Feed) -> list[Item]:
 
 def facts(stack: Stack) -> list[str]:
     return list(write(flatten(stack, SHIPPED)))
+
+
+def test_a_link_that_leads_elsewhere_is_another_template_since_its_places_are_others(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").symlink_to(".a")
+    [before] = feed_items(FolderFeed(write_files(tmp_path, {".a": TEMPLATE, ".b": TEMPLATE}), {}))
+    (tmp_path / "web.yaml").unlink()
+    (tmp_path / "web.yaml").symlink_to(".b")
+    assert isinstance(before, StackEntry)
+    [after] = feed_items(FolderFeed(tmp_path, {before.root: before.listing}))
+    assert isinstance(after, StackEntry)
+    assert after.digest != before.digest

@@ -102,6 +102,7 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int]:
+    from datalog_gate.scan.folder_feed import FolderFeed
     from datalog_gate.scan.scan_run import Judges, run
 
     request = rules.scan_request(options.now, options.inventory, options.waivers or (), options.services)
@@ -109,6 +110,8 @@ def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int
         name = _feed_name(options)
         feed = _open_feed(options, store, name)
         report = run(feed, name, store, judges, request, _show_progress)
+        if isinstance(feed, FolderFeed):
+            store.write_file_records(name, feed.changed)
         counts = store.counts()
     print(_format_run(report, counts), flush=True)
     return report, INPUT if report.unread else _exit_code(counts)
@@ -147,7 +150,7 @@ def _open_feed(options: argparse.Namespace, store: ScanStore, name: str) -> Feed
 
         folders = _find_others(store, name)
         present = {root: folder for root, folder in folders.items() if os.path.exists(os.path.join(folder, root))}
-        return FolderFeed(options.folder, known, present)
+        return FolderFeed(options.folder, known, present, store.file_records(name))
     if options.log:
         for other in filter(os.path.exists, sorted({*_find_others(store, name).values()})):
             message = f"the store has stacks of the log {other}, and this one would replace them"
