@@ -19,11 +19,8 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lifting import ROOT_COLUMN, ROOT_VARIABLE, Lifted
 from datalog_gate.analysis.program import variables
 from datalog_gate.base.records import dataclass, field, replace
-from datalog_gate.schema.declaration import Relation, RelationRef
+from datalog_gate.schema.declaration import MAYBE, Relation, RelationRef
 from datalog_gate.schema.signatures import KIND_TESTS
-
-MAYBE = "?"
-"""The suffix of the relation that holds the rows of another one that may not exist."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from hashlib import sha256
-from pathlib import Path
 from typing import Literal
 
 from datalog_gate.analysis.program import ProgramCache
@@ -27,9 +25,9 @@ from datalog_gate.decision.judgement import Judgement, judge
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.inputs import read_request
+from datalog_gate.scan.code_version import facts_version, judging_version
 from datalog_gate.scan.feed import StackEntry, read
 from datalog_gate.scan.stored_facts import FactRows, RootedRows
-from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
 
@@ -99,6 +97,7 @@ class ScanRequest:
         tables = self.inventory.summary.digests if self.inventory else {}
         tables = {name: digest for name, digest in tables.items() if name in read}
         parts = [
+            judging_version(),
             self.rules.digest,
             self.now.isoformat() if timed else self.now.date().isoformat() if self.services else "",
             *(policy.id for policy in policies if policy.enforce_from and self.now.date() < policy.enforce_from),
@@ -107,20 +106,6 @@ class ScanRequest:
             *sorted(f"{digest} {name}" for name, digest in tables.items()),
         ]
         return f"{facts_version(self.rules.catalogue)} {_digest(parts)}"
-
-
-@cache
-def facts_version(catalogue: Catalogue) -> str:
-    """The digest of this package, of the types and of the relations that it fills, which determine how a stack is
-    read and flattened."""
-    package = Path(__file__).parents[1]
-    texts = [sha256(path.read_bytes()).hexdigest() for path in sorted(package.rglob("*.py"))]
-    for name in catalogue.names():
-        relation = catalogue.relation(name)
-        assert relation
-        texts.append(f"{name} {' '.join(f'{column.name}:{int(column.kinds)}' for column in relation.columns)}")
-    texts += [repr(catalogue.type(name)) for name in catalogue.types()]
-    return _digest(texts)
 
 
 def _digest(parts: Iterable[str]) -> str:
@@ -182,7 +167,7 @@ def judge_entry(entry: StackEntry, request: ScanRequest, facts: RootedRows | Non
     findings = tuple(distinguish(findings_of(decision, entry.root, request.rules)))
     if facts is not None:
         judged = None if request.inventory and request.inventory.added else judgement.reader.evaluation.facts
-        facts.add(entry.root, stack, request.rules, judged)
+        facts.add(entry.root, stack, request.rules.catalogue, judged, request.rules.program.inputs)
     return StackResult(entry, findings, decision.id, decision.outcome)
 
 

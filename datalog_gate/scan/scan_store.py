@@ -16,7 +16,6 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from datalog_gate.analysis.doubts import MAYBE
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, fields
 from datalog_gate.base.values import Row
@@ -27,6 +26,7 @@ from datalog_gate.scan.batch import BatchResult, Finding, StackResult, storable
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.stored_facts import fact_table
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.declaration import MAYBE
 
 INCOMING = ("root", "policy", "key", "row", "level", "state", "denies", "message", "hint", "resource", "place", "cloud")
 """The columns of the findings of a run."""

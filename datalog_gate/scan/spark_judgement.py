@@ -28,8 +28,9 @@ from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
 from datalog_gate.engine.sql.spark import Spark
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation, table_name
 from datalog_gate.files.inputs import read_inventory
-from datalog_gate.scan.batch import Finding, ScanRequest, encode_row, facts_version, judge_batch
+from datalog_gate.scan.batch import Finding, ScanRequest, encode_row, judge_batch
 from datalog_gate.scan.cloud_judgement import CLOUD_BUDGET, cloud_finding, cloud_policies, judge_cloud
+from datalog_gate.scan.code_version import facts_version
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.scan_store import TABLES, TEMPORARY, ScanStore, create_table
 from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 
-from datalog_gate.analysis.doubts import MAYBE
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, hidden_value
-from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.sql.tables import RelationTable, Representation, SqlRow
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Relation, all_version
+from datalog_gate.schema.declaration import MAYBE, Relation, RelationRef, all_version
 from datalog_gate.stack.model import Stack
 
 UNCERTAIN = ""
@@ -47,12 +45,18 @@ class RootedRows:
     rows: dict[str, list[Row]] = field(default_factory=dict)
     unfit: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def add(self, root: str, stack: Stack, rules: PolicySet, judged: FactSet | None) -> None:
-        """Add the facts of a stack. Facts that the rules have `judged` are reused, and relations that they don't read
-        are added to them. It is None if they include facts of other stacks."""
-        catalogue = rules.catalogue
+    def add(
+        self,
+        root: str,
+        stack: Stack,
+        catalogue: Catalogue,
+        judged: FactSet | None,
+        inputs: Collection[RelationRef],
+    ) -> None:
+        """Add the facts of a stack. Those that were `judged`, of these `inputs`, are reused, and other relations are
+        added to them. It is None if they include facts of other stacks."""
         filled = filled_by_stacks(catalogue)
-        facts = flatten(stack, catalogue, filled if judged is None else filled.difference(rules.program.inputs), judged)
+        facts = flatten(stack, catalogue, filled if judged is None else filled.difference(inputs), judged)
         rename = _renaming(stack.id, root)
         for relation, rows in facts.rows.items():
             if not isinstance(relation, str) or relation not in filled:

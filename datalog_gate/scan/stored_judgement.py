@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
-from datalog_gate.analysis.doubts import MAYBE, lacking, with_doubts
+from datalog_gate.analysis.doubts import lacking, with_doubts
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.slices import slice_for
 from datalog_gate.base.errors import InputError
@@ -19,14 +19,15 @@ from datalog_gate.engine.sql.compiler import compile_program
 from datalog_gate.engine.sql.database import open_database
 from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, load_facts, temporary_facts
 from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
-from datalog_gate.scan.batch import BatchResult, Finding, ScanRequest, facts_version
+from datalog_gate.scan.batch import BatchResult, Finding, ScanRequest
 from datalog_gate.scan.cloud_judgement import judge_cloud
+from datalog_gate.scan.code_version import facts_version
 from datalog_gate.scan.feed import read
 from datalog_gate.scan.scan_run import BATCH, Judges
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.scan.stored_facts import UNCERTAIN, rooted_facts
 from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
-from datalog_gate.schema.declaration import RelationRef, relation_name
+from datalog_gate.schema.declaration import MAYBE, RelationRef, relation_name
 from datalog_gate.schema.relations import EFFECTIVE
 from datalog_gate.stack.model import Stack
 

@@ -34,6 +34,8 @@ OLD = "old:"
 """The prefix for the old version of a relation in a rule: before the change."""
 ALL = "all:"
 """The prefix for the version of a relation in a rule with the rows of all stacks of the cloud."""
+MAYBE = "?"
+"""The suffix of the relation that holds the rows of another one that may not exist."""
 RelationRef = str | RelationVersion
 """A relation in programs, plans, tables and facts: its full name, or a version of it."""
 

@@ -9,11 +9,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.doubts import MAYBE, lacking, with_doubts
+from datalog_gate.analysis.doubts import lacking, with_doubts
 from datalog_gate.analysis.lifting import Facts, Lifted, lift
 from datalog_gate.base.values import Row
 from datalog_gate.engine.native import evaluate
-from datalog_gate.schema.declaration import RelationRef
+from datalog_gate.schema.declaration import MAYBE, RelationRef
 from tests.programs import HERE, X, edge, node, place, program, short_budget, written
 from tests.sampling import sample
 from tests.unit.analysis.test_lifting import Answer, Case, answer, cases
