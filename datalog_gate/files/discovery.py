@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.files.templates import MAX_BYTES, find_base, unreadable
+from datalog_gate.files.templates import MAX_BYTES, find_base, resolve, unreadable
 from datalog_gate.stack.model import Data
 from datalog_gate.template.dialect import VERSION_KEYS
 from datalog_gate.template.document import read_document
@@ -88,9 +88,10 @@ def discover_templates(folder: Path, known: Mapping[str, FileRecord] = MappingPr
     Of templates that nest each other in a cycle, the first is one. A file that is not valid YAML is a template if it
     looks like one, and refers to no other file.
     """
+    top = resolve(folder)  # templates name each other by other ways than the caller names their folder
     unlisted: list[Path] = []
     files = _Files(known)
-    listed = _list_visible(folder, unlisted)
+    listed = _list_visible(top, unlisted)
     environments = {path: environments_of(path, beside) for path, beside in listed if files.is_template(path)}
     own = {path: {path, *environments[path]} for path in environments}
     read = {path: files.closure(own[path]) for path in environments}
@@ -101,15 +102,22 @@ def discover_templates(folder: Path, known: Mapping[str, FileRecord] = MappingPr
         if path not in covered:
             roots.append(path)
             covered |= read[path]
+
+    def restore(path: str) -> str:
+        """The path as the caller writes it."""
+        below = path.removeprefix(os.path.join(top, ""))
+        return path if below == path or folder == top else str(folder / below)
+
     discovered = (
         DiscoveredTemplate(
-            path,
-            tuple(name for name in environments[path] if os.path.basename(name) != FOLDER_ENVIRONMENT),
-            {name: files.digest(name) for name in sorted(read[path])},
+            restore(path),
+            tuple(restore(name) for name in environments[path] if os.path.basename(name) != FOLDER_ENVIRONMENT),
+            {restore(name): files.digest(name) for name in sorted(read[path])},
         )
         for path in sorted(roots, key=lambda path: path.split(os.sep))
     )
-    return Discovery(tuple(discovered), (*unlisted, *files.unreadable), files.records)
+    unread = (folder if path == top else Path(restore(str(path))) for path in (*unlisted, *files.unreadable))
+    return Discovery(tuple(discovered), tuple(unread), files.records)
 
 
 def is_template(text: str, file: str) -> bool:
@@ -144,7 +152,7 @@ def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set
     for parent, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         beside = frozenset(names)
-        start = os.path.join(parent, "").removeprefix(os.path.join(os.curdir, ""))  # as templates name each other
+        start = os.path.join(parent, "")
         yield from ((start + name, beside) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
 
 

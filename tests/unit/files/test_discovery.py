@@ -100,6 +100,19 @@ def test_what_another_template_reads_is_a_part_of_it_in_the_working_directory(
     assert list(discover(Path(), files)) == ["below/web.yaml", ".", "web.yaml"]
 
 
+@pytest.mark.parametrize("folder", ["stacks", "rules/../stacks", "link", "../in/stacks", "stacks/."])
+def test_a_template_is_a_part_of_another_however_their_folder_is_written(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"stacks/web.yaml": nesting("../stacks/part.yaml"), "stacks/part.yaml": NET, "rules/a.dl": ""}
+    write_files(tmp_path / "in", files)
+    (tmp_path / "in" / "link").symlink_to("stacks")
+    for place, path in ((tmp_path / "in", Path(folder)), (tmp_path / "in" / "stacks", Path())):
+        monkeypatch.chdir(place)
+        [template] = discover_templates(path).templates
+        assert (template.path, [*template.files]) == (str(path / "web.yaml"), [str(path / "part.yaml"), template.path])
+
+
 def test_of_templates_in_a_circle_the_first_is_judged(tmp_path: Path) -> None:
     files = {"a.yaml": nesting("b.yaml"), "b.yaml": nesting("a.yaml"), "own.yaml": nesting("own.yaml")}
     assert discover(tmp_path, files) == {"a.yaml": ([], ["b.yaml"]), "own.yaml": ([], [])}

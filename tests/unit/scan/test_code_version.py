@@ -1,4 +1,4 @@
-"""The version of the code changes with its meaning, and not with its prose."""
+"""The version of the code changes with its meaning alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder whose files are recorded is read as one of which nothing is known."""
+"""A folder with recorded files is read as one without."""
 
 from __future__ import annotations
 
@@ -144,6 +144,7 @@ def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 
 @pytest.mark.sampled
+@pytest.mark.timeout(300)
 def test_after_any_history_a_folder_is_known_as_after_a_reading_from_nothing(disks: Callable[[int], Disk]) -> None:
     trusted = 0
     for seed in range(sample(3000)):
@@ -160,6 +161,7 @@ def test_after_any_history_a_folder_is_known_as_after_a_reading_from_nothing(dis
 
 
 @pytest.mark.sampled
+@pytest.mark.timeout(300)
 def test_after_any_history_the_store_is_that_of_a_run_from_nothing(disks: Callable[[int], Disk]) -> None:
     for seed in range(sample(60)):
         random, disk = Random(seed), disks(seed)

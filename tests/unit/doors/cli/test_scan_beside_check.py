@@ -1,0 +1,58 @@
+"""A scan and `check` decide alike, however a path is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.engine.sql.database import open_database
+from datalog_gate.files.discovery import discover_templates
+from datalog_gate.scan.scan_store import Page, ScanStore
+from tests.commands import run, write_files
+
+HOT = "heat_template_version: 2018-08-31\n"
+FLAVOR = f"{HOT}parameters: {{f: {{type: string}}}}\nresources: {{vm: {{type: OS::Nova::Server, properties: {{flavor: "
+FILES = {
+    "rules/size.dl": '@deny("size", "{s}")\np(s) :- os:nova:server(_id=s, flavor=f), f = "huge".\n',
+    "stacks/web.yaml": FLAVOR + "{get_param: f}, user_data: {get_file: deep/run.sh}}}}\n",
+    "stacks/web.env": "parameters: {f: huge}\n",
+    "stacks/deep/run.sh": "true\n",
+    "stacks/deep/template.yaml": f"{HOT}resources: {{part: {{type: ../part.yaml, properties: {{f: huge}}}}}}\n",
+    "stacks/part.yaml": FLAVOR + "{get_param: f}}}}\n",
+    "stacks/deep/open.yaml": FLAVOR + "{get_param: f}}}}\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with stacks and a link to them, and the working directory."""
+    (tmp_path / "link").symlink_to("stacks")
+    monkeypatch.chdir(write_files(tmp_path, FILES))
+    return tmp_path
+
+
+def test_a_scan_decides_as_check_however_a_path_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "scan", "run", "--folder", "stacks", "--rules", "rules")[0] == 1
+    with open_database("datalog-gate.duckdb") as database:
+        stacks = ScanStore(database).stacks_page(Page(limit=9))
+    scanned = {stack["root"]: (stack["decision"], stack["outcome"]) for stack in stacks}
+    assert {root: outcome for root, (_, outcome) in scanned.items()} == {
+        "deep/open.yaml": "allow_with_warnings",
+        "deep/template.yaml": "deny",
+        "web.yaml": "deny",
+    }
+    for way in ("stacks", "./stacks/", "link", str(folder / "stacks"), "rules/../stacks"):
+        assert sorted(check(capsys, way).values()) == sorted(scanned.values()), way
+        for template in discover_templates(Path(way)).templates:
+            environments = [f"--environment={path}" for path in template.environments]
+            decisions = check(capsys, f"--files-root={way}", *environments, template.source)
+            assert decisions[template.source] == scanned[os.path.relpath(template.path, way)], way
+
+
+def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, tuple[str, str]]:
+    """The id and outcome of each template's decision."""
+    lines = run(capsys, "check", "--rules=rules", "--format=json", *arguments)[1].splitlines()
+    return {(data := json.loads(line)).get("template", arguments[-1]): (data["id"], data["outcome"]) for line in lines}
