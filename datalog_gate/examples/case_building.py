@@ -9,12 +9,21 @@ from typing import Any
 from datalog_gate.analysis.program import Const
 from datalog_gate.base.values import Boolean, ResourceId, Value
 from datalog_gate.examples.conditions import Bindings, resolve
-from datalog_gate.examples.example_properties import Data, Step, complete, plain, put, split_path, write_value
+from datalog_gate.examples.example_properties import (
+    Data,
+    Step,
+    complete,
+    list_tables,
+    plain,
+    put,
+    split_path,
+    write_value,
+)
 from datalog_gate.examples.unfolding import Sketch, Unfolder
 from datalog_gate.examples.valuation import RESOURCE_TABLES, ROOT
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, is_all, is_old, relation_name
-from datalog_gate.schema.resource_types import TypeTable, tables_of
+from datalog_gate.schema.resource_types import TypeTable
 
 Case = dict[str, Any]
 """A case as in a `test.yaml`, without name and expectations."""
@@ -149,10 +158,8 @@ class _CaseBuilder:
 
     def _table(self, name: str) -> tuple[str, TypeTable] | None:
         owner = self._catalogue.owner(name.partition(".")[0])
-        schema = self._catalogue.type(owner) if owner else None
-        if not owner or not schema:
-            return None
-        return next(((owner, table) for table in tables_of(schema) if table.relation.name == name), None)
+        tables = list_tables(self._catalogue, owner) if owner else ()
+        return next(((str(owner), table) for table in tables if table.relation.name == name), None)
 
     def _add_to_resource(self, name: str, subject: ResourceId, row: Row, old: bool, late: bool) -> None:
         kind = row.get("type")

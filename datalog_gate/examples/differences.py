@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.examples.case_building import Case
-from datalog_gate.examples.example_search import PolicyExamples, find_examples
+from datalog_gate.examples.effort import Effort
+from datalog_gate.examples.example_search import STEPS, PolicyExamples, find_examples
 from datalog_gate.examples.judge import Judge
 
 
@@ -29,7 +30,7 @@ def find_differences(old: PolicySet, new: PolicySet, ids: Collection[str] = ()) 
         cases: list[Case] = []
         for rules, policies in zip((old, new), sets, strict=True):
             policy = policies.get(identifier)
-            judges.append(Judge(rules, policy) if policy else None)
+            judges.append(Judge(rules, policy, Effort(STEPS)) if policy else None)
             cases += list_cases(find_examples(rules, policy)) if policy else []
         told: set[bool] = set()
         for case in cases:

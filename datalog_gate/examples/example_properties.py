@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from datalog_gate.base.values import Boolean, ResourceId, Value
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Property
+from datalog_gate.schema.resource_types import TypeTable, tables_of
 
 Step = str | int
 Data = Any
@@ -32,6 +34,13 @@ WORDS = {
     "network": "private",
     "floating_network": "public",
 }
+
+
+@lru_cache(maxsize=512)
+def list_tables(catalogue: Catalogue, kind: str) -> tuple[TypeTable, ...]:
+    """The tables of a resource type; none if it is not known."""
+    schema = catalogue.type(kind)
+    return tables_of(schema) if schema else ()
 
 
 def write_value(value: Value) -> Data:

@@ -20,6 +20,7 @@ from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import DecisionRequest, read_action, read_caller, read_time
 from datalog_gate.engine.native import evaluate_once
 from datalog_gate.examples.case_building import Case
+from datalog_gate.examples.effort import JUDGEMENT, Effort
 from datalog_gate.examples.example_properties import Data
 from datalog_gate.examples.valuation import ROOT
 from datalog_gate.facts.lines import FactLine
@@ -43,23 +44,25 @@ class CaseVerdict:
 class Judge:
     """A policy without the others. `variant` judges by the same policy with other rules."""
 
-    def __init__(self, rules: PolicySet, policy: Policy) -> None:
+    def __init__(self, rules: PolicySet, policy: Policy, effort: Effort) -> None:
         reads = rules.reads.get(policy.relation, frozenset()) | {policy.relation}
-        needs_unlocks = any(relation in reads for relation in (UNLOCKED, EFFECTIVE.name))
-        program = rules.program if needs_unlocks else slice_for(rules.program, reads)
-        unlocks = rules.unlocks if needs_unlocks else ()
+        unlocks = rules.unlocks if any(relation in reads for relation in (UNLOCKED, EFFECTIVE.name)) else ()
+        for unlock in unlocks:
+            reads |= {UNLOCKED, unlock.relation}
+        program = slice_for(rules.program, reads)
         self.rules = replace(rules, program=program, policies=(policy,), unlocks=unlocks)
         self.policy = policy
-        self.judged = 0
+        self._effort = effort
         self._known: dict[str, CaseVerdict | None] = {}
         self._stacks: dict[str, Stack] = {}
+        self._inventories: dict[str, Inventory] = {}
         self._variants: dict[object, Judge] = {}
 
     def variant(self, changed: Mapping[int, CheckedRule]) -> Judge:
         """The judge by other rules in place of some, by their number in the program."""
         key = tuple(sorted((number, id(rule)) for number, rule in changed.items()))
         if key not in self._variants:
-            other = Judge(self.rules, self.policy)
+            other = Judge(self.rules, self.policy, self._effort)
             other.rules = replace(self.rules, program=_with_rules(self.rules.program, changed))
             other._stacks = self._stacks
             self._variants[key] = other
@@ -69,7 +72,7 @@ class Judge:
         """The verdict; None if the gate can't read the case, can't evaluate it, or can't tell."""
         key = json.dumps(case, sort_keys=True)
         if key not in self._known:
-            self.judged += 1
+            self._effort.spend(JUDGEMENT)
             try:
                 self._known[key] = self._read_verdict(self._decide(case))
             except GateError:
@@ -104,10 +107,9 @@ class Judge:
     def _decide(self, case: Case) -> Decision:
         stacks = [self._read(name, template, case) for name, template in self._roots(case)]
         against = (self._read(ROOT, case["against"], case),) if "against" in case else ()
-        action = case.get("action") or self._default_action(bool(against))
         inventory = self._load(case.get("inventory", {}))
         request = DecisionRequest(
-            action=read_action(action, stacks, against),
+            action=read_action(case.get("action"), stacks, against),
             now=read_time(case["now"]),
             caller=read_caller(case.get("caller")),
             services=frozenset(case.get("services", ())),
@@ -116,10 +118,6 @@ class Judge:
             cloud={stack.id: None for stack in stacks} | case.get("projects", {}),
         )
         return decide(self.rules, stacks, request, evaluate_once, read_assuming)
-
-    def _default_action(self, compares: bool) -> str:
-        usual = "update" if compares else "create"
-        return usual if usual in self.policy.on else min(self.policy.on)
 
     def _roots(self, case: Case) -> Iterable[tuple[str, Data]]:
         yield ROOT, case["stack"]
@@ -142,6 +140,12 @@ class Judge:
         return replace(stack, live=tuple(_live(path, data) for path, data in live.items())) if live else stack
 
     def _load(self, tables: Mapping[str, Iterable[Mapping[str, object]]]) -> Inventory:
+        key = json.dumps(tables, sort_keys=True)
+        if key not in self._inventories:
+            self._inventories[key] = self._read_inventory(tables)
+        return self._inventories[key]
+
+    def _read_inventory(self, tables: Mapping[str, Iterable[Mapping[str, object]]]) -> Inventory:
         lines = [
             FactLine(relation, {column: from_python(value) for column, value in row.items()}, PLACE)
             for relation, rows in tables.items()

@@ -1,4 +1,4 @@
-"""Conditions of rules that an example can miss."""
+"""Parts of rules that an example shows."""
 
 from __future__ import annotations
 
@@ -12,57 +12,128 @@ from datalog_gate.analysis.program import (
     Const,
     Fold,
     Match,
+    Operand,
     Var,
+    Without,
+    renamed,
     variables,
 )
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import show
 from datalog_gate.schema.declaration import Relation, RelationRef
 
 LONGEST = 80
 """The maximum number of characters of a condition that are shown."""
+Rules = Mapping[int, CheckedRule]
+"""Rules by their number in the program."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """A condition, and its rule without it, with the rule's number in the program."""
+class Aim:
+    """A part of a rule that an example shows: without the part, the gate judges the example otherwise."""
 
-    number: int
-    rule: CheckedRule
+    rule: Span
+    """The rule that the part is of."""
     text: str
     span: Span
+    denies: bool
+    """Whether the example is denied, and passes without the part; else it passes, and is denied without the part."""
+    without: Rules
+    """The rules without the part."""
+    goals: Rules
+    """Rules of which one must be met. For a condition they say that it is false, and the others of the rule true."""
+    negated: frozenset[RelationRef] = frozenset()
+    """The relations whose rows make the condition false."""
+    preferred: frozenset[int] = frozenset()
+    """The rules that are tried first."""
+
+
+def list_branches(numbered: Rules, sources: Mapping[str, str]) -> list[Aim]:
+    """The rules themselves."""
+    return [
+        Aim(rule.span, _quote(rule.span, sources), rule.span, True, {number: _never(rule)}, {number: rule})
+        for number, rule in numbered.items()
+    ]
 
 
 def list_conditions(
-    number: int, rule: CheckedRule, relations: Mapping[RelationRef, Relation], sources: Mapping[str, str]
-) -> Iterator[Dropped]:
-    """The conditions of a rule that can be left out alone: the rest binds all variables."""
-    for at, literal in enumerate(rule.body):
-        text = quote(literal, sources)
-        others = (*rule.body[:at], *rule.body[at + 1 :])
-        if isinstance(literal, Match):
-            columns = relations[literal.relation].columns
-            for place, term in literal.column_terms:
-                if isinstance(term, Const):
-                    arguments = (*literal.arguments[:place], None, *literal.arguments[place + 1 :])
-                    body = (*rule.body[:at], replace(literal, arguments=arguments), *rule.body[at + 1 :])
-                    name = f"{columns[place].name}={show(term.value)}"
-                    yield Dropped(number, replace(rule, body=body), name, literal.span)
-        if text and not isinstance(literal, Fold) and not _binding(literal, others):
-            yield Dropped(number, replace(rule, body=others), text, literal.span)
+    numbered: Rules, relations: Mapping[RelationRef, Relation], sources: Mapping[str, str]
+) -> list[Aim]:
+    """The conditions that can be left out alone: the rest of their rule binds all variables. Alternatives share the
+    conditions that are outside of `or`."""
+    found: dict[tuple[Span, Span, str], Aim] = {}
+    for number, rule in numbered.items():
+        for condition in _conditions(number, rule, relations, sources):
+            key = rule.span, condition.span, condition.text
+            known = found.get(key, condition)
+            without, goals = {**condition.without, **known.without}, {**condition.goals, **known.goals}
+            found[key] = replace(condition, without=without, goals=goals)
+    return list(found.values())
+
+
+def list_alternatives(condition: Aim, numbered: Rules) -> Iterator[Aim]:
+    """The rules that make a condition false, as far as one of them does alone."""
+    for number, rule in numbered.items():
+        without = {number: _never(rule)}
+        yield replace(condition, span=rule.span, without=without, preferred=frozenset({number}))
 
 
 def quote(literal: CheckedLiteral, sources: Mapping[str, str]) -> str:
     """The literal as the author wrote it."""
-    span = literal.span
+    return _quote(literal.span, sources)
+
+
+def _quote(span: Span, sources: Mapping[str, str]) -> str:
     lines = sources.get(span.file, "").splitlines()[span.line - 1 : span.end_line]
     if not lines:
         return ""
     lines[-1] = lines[-1][: span.end_column - 1]
     lines[0] = lines[0][span.column - 1 :]
-    text = " ".join(" ".join(lines).split())
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return shorten(" ".join(" ".join(lines).split()), LONGEST)
+
+
+def _conditions(
+    number: int, rule: CheckedRule, relations: Mapping[RelationRef, Relation], sources: Mapping[str, str]
+) -> Iterator[Aim]:
+    for at, literal in enumerate(rule.body):
+        others = (*rule.body[:at], *rule.body[at + 1 :])
+
+        def aim(
+            text: str,
+            without: tuple[CheckedLiteral, ...],
+            false: tuple[CheckedLiteral, ...],
+            span: Span = literal.span,
+        ) -> Aim:
+            dropped, goal = replace(rule, body=without), replace(rule, body=(*without, *false))
+            return Aim(rule.span, text, span, False, {number: dropped}, {number: goal})
+
+        if isinstance(literal, Match):
+            columns = relations[literal.relation].columns
+            for place, term in literal.column_terms:
+                if isinstance(term, Const):
+                    value = Var(columns[place].name, "other")
+                    arguments = (*literal.arguments[:place], value, *literal.arguments[place + 1 :])
+                    body = (*rule.body[:at], replace(literal, arguments=arguments), *rule.body[at + 1 :])
+                    differs = Compare("!=", value, term, literal.span)
+                    yield aim(f"{columns[place].name}={show(term.value)}", body, (differs,))
+        text = quote(literal, sources)
+        if not text or isinstance(literal, Fold) or _binding(literal, others):
+            continue
+        if isinstance(literal, Without):
+            negated = frozenset(inner.relation for inner in literal.body if isinstance(inner, Match))
+            yield replace(aim(text, others, _local(literal, others)), negated=negated)
+        else:
+            yield aim(text, others, (Without((literal,), literal.span),))
+
+
+def _local(literal: Without, others: Sequence[CheckedLiteral]) -> tuple[CheckedLiteral, ...]:
+    """The body of a negation, whose own variables no other literal has."""
+    bound = {variable for other in others for variable in _bound(other)}
+    own = {variable: Var(variable.name, f"{variable.generated}.") for variable in variables(literal)}
+    names: dict[Var, Operand] = {variable: other for variable, other in own.items() if variable not in bound}
+    inner: tuple[CheckedLiteral, ...] = renamed(literal.body, names)
+    return inner
 
 
 def _binding(literal: CheckedLiteral, others: Sequence[CheckedLiteral]) -> bool:
@@ -73,12 +144,21 @@ def _binding(literal: CheckedLiteral, others: Sequence[CheckedLiteral]) -> bool:
         return False
     if not isinstance(literal, Compare | Match):
         return False
-    bound: set[Var] = set()
-    for other in others:
-        if isinstance(other, Match):
-            bound |= set(variables(other))
-        elif isinstance(other, Call):
-            bound |= {term for term in other.outputs if isinstance(term, Var)}
-        elif isinstance(other, Fold):
-            bound.add(other.target)
+    bound = {variable for other in others for variable in _bound(other)}
     return not set(variables(literal)) <= bound
+
+
+def _bound(literal: CheckedLiteral) -> Iterator[Var]:
+    """The variables that a literal binds, but for `=`."""
+    match literal:
+        case Match():
+            yield from variables(literal)
+        case Call():
+            yield from (term for term in literal.outputs if isinstance(term, Var))
+        case Fold():
+            yield literal.target
+
+
+def _never(rule: CheckedRule) -> CheckedRule:
+    """The rule with a condition that nothing meets."""
+    return replace(rule, body=(*rule.body, Compare("=", Const(1), Const(2), rule.span)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from datalog_gate.analysis.program import (
@@ -26,6 +26,7 @@ from datalog_gate.analysis.program import (
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Value
 from datalog_gate.examples.conditions import Bindings, Condition, propagate, resolve, unify
+from datalog_gate.examples.effort import Effort
 from datalog_gate.schema.declaration import Column, RelationRef, RelationVersion
 
 MAX_DEPTH = 12
@@ -63,6 +64,8 @@ class Sketch:
     """The negations, which are left to the judge."""
     met: int = 0
     """The number of literals that were unfolded."""
+    rules: frozenset[int] = frozenset()
+    """The rules that were unfolded, by their number in the program."""
 
 
 class Goal(NamedTuple):
@@ -84,8 +87,9 @@ class Unfolder:
     ones.
     """
 
-    def __init__(self, program: CheckedProgram) -> None:
+    def __init__(self, program: CheckedProgram, effort: Effort) -> None:
         self.program = program
+        self.effort = effort
         self.rules = list(program.rules)
         self.ids = {id(rule): at for at, rule in enumerate(self.rules)}
         self.groups = group_rules(self.rules)
@@ -93,27 +97,58 @@ class Unfolder:
         self.furthest: tuple[int, CheckedLiteral | None] = (0, None)
         self._fresh = 0
         self._seed = 0
+        self._goals: Mapping[int, CheckedRule] = {}
+        self._preferred: frozenset[int] = frozenset()
+        self._leading: frozenset[RelationRef] = frozenset()
+        self._reached: dict[RelationRef, frozenset[int]] = {}
 
     def columns(self, relation: RelationRef) -> tuple[Column, ...]:
         return self.program.relations[relation].columns
 
-    def unfold(self, rule: CheckedRule, seed: int, steps: int) -> Iterator[Sketch]:
-        """The sketches of a rule, until it takes too many steps."""
-        self._seed = seed
+    def unfold(
+        self, top: int, seed: int, goals: Mapping[int, CheckedRule], preferred: frozenset[int] = frozenset()
+    ) -> Iterator[Sketch]:
+        """The sketches of a rule in which one of the `goals` stands for the rule of that number, until it takes too
+        many steps. Where there is a choice, the `preferred` rules come first."""
+        self._seed, self._goals, self._preferred = seed, goals, preferred
+        self._leading = frozenset(
+            relation for relation in self.groups if not goals.keys().isdisjoint(self.reach(relation))
+        )
+        rule = goals.get(top, self.rules[top])
         body, _ = self._renamed(rule)
-        goals = tuple(Goal(literal, (self.ids[id(rule)],)) for literal in body)
-        stack: list[Iterator[Step]] = [iter([(goals, Sketch())])]
-        while stack and steps > 0:
+        start = tuple(Goal(literal, (top,)) for literal in body), Sketch(rules=frozenset({top}))
+        stack: list[Iterator[Step]] = [iter([start])]
+        while stack and self.effort.spend():
             step = next(stack[-1], None)
             if step is None:
                 stack.pop()
                 continue
-            goals, sketch = step
-            steps -= 1
-            if not goals:
+            left, sketch = step
+            if self._goals.keys().isdisjoint(sketch.rules) and not any(self._leads(goal.literal) for goal in left):
+                continue
+            if not left:
                 yield sketch
             else:
-                stack.append(self._advance(goals, sketch))
+                stack.append(self._advance(left, sketch))
+
+    def reach(self, relation: RelationRef) -> frozenset[int]:
+        """The rules that may add rows to a relation, by number, but for those through negations."""
+        if relation not in self._reached:
+            found: dict[RelationRef, None] = {relation: None}
+            waiting = [relation]
+            while waiting:
+                for rule in self.groups.get(waiting.pop(), ()):
+                    for literal in _positive(rule.body):
+                        if literal.relation not in found:
+                            found[literal.relation] = None
+                            waiting.append(literal.relation)
+            self._reached[relation] = frozenset(
+                self.ids[id(rule)] for name in found for rule in self.groups.get(name, ())
+            )
+        return self._reached[relation]
+
+    def _leads(self, literal: CheckedLiteral) -> bool:
+        return any(match.relation in self._leading for match in _positive((literal,)))
 
     def _advance(self, goals: Sequence[Goal], sketch: Sketch) -> Iterator[Step]:
         goal, *rest = goals
@@ -148,18 +183,22 @@ class Unfolder:
     def _by_rules(self, goal: Goal, literal: Match, sketch: Sketch) -> Iterator[Step]:
         if len(goal.rules) > MAX_DEPTH:
             return
-        own = sorted((self.ids[id(rule)] for rule in self.groups[literal.relation]), key=self._cost)
+        own = sorted((self.ids[id(rule)] for rule in self.groups[literal.relation]), key=self._rank)
         for at in own:
             if goal.rules.count(at) > 1:
                 continue
-            body, head = self._renamed(self.rules[at])
+            body, head = self._renamed(self._goals.get(at, self.rules[at]))
             bindings: Bindings | None = sketch.bindings
             for column, term in literal.column_terms:
                 bindings = bindings if bindings is None else unify(term, head[column], bindings)
             if bindings is not None:
                 self.uses[at] += 1
                 goals = tuple(Goal(inner, (*goal.rules, at)) for inner in body)
-                yield goals, replace(sketch, bindings=bindings)
+                yield goals, replace(sketch, bindings=bindings, rules=sketch.rules | {at})
+
+    def _rank(self, at: int) -> tuple[bool, bool, tuple[int, bool, bool, int, int]]:
+        leads = at in self._goals or any(match.relation in self._leading for match in _positive(self.rules[at].body))
+        return at not in self._preferred, not leads, self._cost(at)
 
     def _cost(self, at: int) -> tuple[int, bool, bool, int, int]:
         """Rules that were used little come first; of these those of relations that are not given as facts, and not
@@ -230,6 +269,15 @@ class Unfolder:
     def _variable(self, name: str) -> Var:
         self._fresh += 1
         return Var(name, f"@{self._fresh}")
+
+
+def _positive(body: Iterable[CheckedLiteral]) -> Iterator[Match]:
+    """The matches of a body, also inside of aggregates, but for those in negations."""
+    for literal in body:
+        if isinstance(literal, Match):
+            yield literal
+        elif isinstance(literal, Fold):
+            yield from _positive(literal.body)
 
 
 def _bound(sketch: Sketch, bindings: Bindings | None) -> Iterator[Step]:

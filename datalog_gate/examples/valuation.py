@@ -23,6 +23,7 @@ RESOURCE_TABLES = ("os:", "aws:", "datalog_gate:")
 MOST = 48
 """The maximum number of values that are tried for a variable."""
 MOST_REACHING = 32
+VALUE_STEPS = 150
 ROUNDS = 5
 """How many conditions away the values that reach a variable may be."""
 
@@ -30,13 +31,12 @@ ROUNDS = 5
 class Valuation:
     """The values of the variables of a sketch, found depth first in a limited number of steps."""
 
-    def __init__(
-        self, unfolder: Unfolder, sketch: Sketch, hints: Mapping[Columns, Sequence[Value]], steps: int
-    ) -> None:
+    def __init__(self, unfolder: Unfolder, sketch: Sketch, hints: Mapping[Columns, Sequence[Value]]) -> None:
         self._bindings = sketch.bindings
         self._rows = sketch.rows
         self._hints = hints
-        self._steps = steps
+        self._effort = unfolder.effort
+        self._steps = VALUE_STEPS
         self._conditions = sketch.conditions
         self._columns: dict[Var, list[tuple[str, Column]]] = {}
         self._of_row = {row.relation: unfolder.columns(row.relation) for row in sketch.rows}
@@ -72,7 +72,8 @@ class Valuation:
 
     def _search(self, order: Sequence[Var], bindings: Bindings, conditions: Sequence[Condition]) -> Iterator[Bindings]:
         self._steps -= 1
-        settled = propagate(conditions, bindings) if self._steps > 0 else None
+        is_left = self._effort.spend() and self._steps > 0
+        settled = propagate(conditions, bindings) if is_left else None
         if settled is None:
             return
         bindings, open_ = settled

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.examples.case_building import Case, templates_of
 from datalog_gate.examples.column_hints import Columns
-from datalog_gate.examples.example_properties import Data, Step, complete, plain, put
+from datalog_gate.examples.example_properties import Data, Step, complete, list_tables, plain, put
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.resource_types import tables_of
 
 Path = tuple[Step, ...]
 FIXED = ("heat_template_version", "type", "resources", "now", "stack", "modules", "against")
 """Keys that no case can do without."""
+SHRINKING_STEPS = 60
 MOST_VALUES = 6
 """The maximum number of values that are tried for a property."""
 
 
-def shrink(case: Case, catalogue: Catalogue, holds: Callable[[Case], bool], steps: int) -> Case:
+def shrink(case: Case, catalogue: Catalogue, holds: Callable[[Case], bool]) -> Case:
     """The case without what it does not need to hold, in a limited number of steps."""
-    changed = True
+    changed, steps = True, SHRINKING_STEPS
     while changed and steps > 0:
         changed = False
         for path in sorted(_paths(case), key=lambda path: (len(path), list(map(str, path)))):
@@ -55,6 +55,30 @@ def vary(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Valu
         smaller = _without(case, path, catalogue)
         if smaller is not None and smaller != case:
             yield smaller
+
+
+def approach(case: Case, goal: Case, holds: Callable[[Case], bool]) -> Case:
+    """The case with no difference from the other that it does not need to hold."""
+    for path in sorted({*_paths(case), *_paths(goal)}, key=lambda path: (len(path), list(map(str, path)))):
+        wanted = get(goal, path)
+        if get(case, path) == wanted or (path[-1] in FIXED and wanted is None):
+            continue
+        other = copy.deepcopy(case)
+        inside = get(other, path[:-1])
+        if wanted is not None and not isinstance(inside, dict):
+            continue
+        if wanted is not None:
+            inside[path[-1]] = copy.deepcopy(wanted)
+        elif isinstance(inside, dict | list):
+            del inside[path[-1]]  # type: ignore[arg-type]
+        if holds(other):
+            case = other
+    return case
+
+
+def count_differences(case: Case, other: Case) -> int:
+    """The number of places at which the cases differ."""
+    return sum(get(case, path) != get(other, path) for path in {*_paths(case), *_paths(other)})
 
 
 def get(data: Data, path: Sequence[Step]) -> Data:
@@ -90,9 +114,8 @@ def _columns(case: Case, catalogue: Catalogue) -> Iterator[tuple[Path, Columns]]
 
 
 def _property_columns(resource: Data, catalogue: Catalogue) -> Iterator[tuple[Path, Columns]]:
-    schema = catalogue.type(resource["type"])
     properties = resource.get("properties", {})
-    for table in tables_of(schema) if schema else ():
+    for table in list_tables(catalogue, resource["type"]):
         for path in _containers(properties, [step.name for step in table.steps], ()):
             if table.shape == "value":
                 yield path, (table.relation.name, "_value")
