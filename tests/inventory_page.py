@@ -37,11 +37,15 @@ def _section(source: TableSource) -> str:
     assert relation is not None
     columns = {column.column: _field(source, column) for column in source.columns}
     columns |= {name: _lookup(lookup) for name, lookup in source.lookups.items()}
-    lines = "".join(
-        f"| `{column.name}` | {columns.get(column.name, 'null: the API has no such field')} |\n"
-        for column in relation.columns
-    )
-    return f"\n### {source.relation}\n\n{_request(source.api)}\n\n| column | from |\n|---|---|\n{lines}"
+    origins = {column.name: columns.get(column.name, "null: the API has no such field") for column in relation.columns}
+    alike = ""
+    for title, end in (("Fields of the same name", ""), ("Likewise, if any", ", if any")):
+        same = [name for name, origin in origins.items() if origin == f"`{name}`{end}"]
+        alike += f"\n{title}: {', '.join(f'`{name}`' for name in same)}.\n" if same else ""
+        origins = {name: origin for name, origin in origins.items() if name not in same}
+    lines = "".join(f"| `{name}` | {origin} |\n" for name, origin in origins.items())
+    table = f"\n| column | from |\n|---|---|\n{lines}" if lines else ""
+    return f"\n### {source.relation}\n\n{_request(source.api)}\n{alike}{table}"
 
 
 def _request(api: ApiList) -> str:

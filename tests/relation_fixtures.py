@@ -23,7 +23,7 @@ from datalog_gate.files.inputs import fact_lines
 from datalog_gate.files.templates import read_json, read_stack
 from datalog_gate.schema import cloud, descriptions
 from datalog_gate.schema.catalogue import SHIPPED
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import Column, Relation
 from datalog_gate.schema.descriptions import RelationDescription, describe_kinds, describe_relations
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import Stack
@@ -34,6 +34,8 @@ GENERAL = Path("fixtures/relations")
 """The fixture that fills every relation of stacks and requests."""
 LONGEST = 120
 """The longest text in an example."""
+LONG = 60
+"""The number of characters from which the meaning of a column is told only once."""
 
 
 @cache
@@ -155,10 +157,10 @@ def relations_page() -> str:
     """The generated part of docs/relations.md."""
     described = describe_relations()
     general = [description for description in described if description.relation.name in FIXED]
-    text = ""
+    text, told = "", set[str]()
     for title in dict.fromkeys(map(_section, general)):
         text += f"\n## {title}\n" + "".join(
-            _entry(description) for description in general if _section(description) == title
+            _entry(description, told) for description in general if _section(description) == title
         )
     in_cloud = [description for description in described if cloud.relation(description.relation.name)]
     text += CLOUD + "".join(_brief_sections(in_cloud, 1))
@@ -171,15 +173,27 @@ def _section(description: RelationDescription) -> str:
     return next(title for start, title in SECTIONS.items() if description.filled_by.startswith(start))
 
 
-def _entry(description: RelationDescription) -> str:
+def _entry(description: RelationDescription, told: set[str]) -> str:
     """A section with the columns, a row and a rule."""
     relation = description.relation
-    old = f" `old:{relation.name}` has the older state." if description.has_old else ""
+    filled = f"Filled by {description.filled_by}.{' With an older state.' if description.has_old else ''}\n"
+    if description.filled_by == "the template" and description.has_old:
+        filled = ""
     lines = "".join(
-        f"- {_key(column.name, relation)} ({describe_kinds(column)}): {column.meaning}\n" for column in relation.columns
+        f"- {_key(column.name, relation)} ({describe_kinds(column)}): {_meaning(column, told)}\n"
+        for column in relation.columns
     )
     example = f"```text\n{row_text(description)}\n{description.rule}\n```\n"  # an indented one would belong to the list
-    return f"\n### {relation.name}\n\n{relation.meaning}\nFilled by {description.filled_by}.{old}\n\n{lines}\n{example}"
+    return f"\n### {relation.name}\n\n{relation.meaning}\n{filled}\n{lines}\n{example}"
+
+
+def _meaning(column: Column, told: set[str]) -> str:
+    """What a column means; in brief if the page has said it at length."""
+    if column.meaning in told:
+        return column.meaning.partition(",")[0].partition(";")[0].rstrip(".") + ", as above."
+    if len(column.meaning) > LONG:
+        told.add(column.meaning)
+    return column.meaning
 
 
 def _brief_sections(described: Iterable[RelationDescription], segments: int) -> Iterable[str]:
@@ -197,7 +211,7 @@ def _brief_entry(description: RelationDescription) -> str:
     about = f": {description.type}" if description.type and "." not in relation.name else ""
     if not description.type:
         about = f": {relation.meaning}"
-    row = f"\n  `{row_text(description)}`  \n  `{description.rule}`" if description.example else ""
+    row = f"\n  `{row_text(description)}`" if description.example else ""
     return f"- `{description.signature()}`{about}{row}\n"
 
 

@@ -67,6 +67,8 @@ REFUSALS = {
     "deprecated": (SUBNET.replace("network:", "network_id:") + "cidr: 10.0.0.0/24}\n", SUBNET + "cidr: 10.0.0.0/24}\n"),
 }
 """A template that Heat refuses, and one that it accepts."""
+SHORT = 4
+"""The number of lines up to which the page shows a text that passes in full."""
 CASES: dict[str, tuple[str, str | Files, str | Files]] = {
     "syntax": (RULES, "p(1) q(2).", "p(1). q(2)."),
     "bad-number": (RULES, "p(" + "1" * 5000 + ").", "p(1)."),
@@ -322,6 +324,7 @@ def page() -> str:
     passes."""
     parts = [
         "# Diagnostics\n\nFor authors of rules: every error and warning, by tests/unit/base/test_diagnostic_codes.py.\n"
+        "Of a longer text that passes the lines that differ are shown.\n"
     ]
     for code, meaning in CODES.items():
         parts.append(f"\n## {code}\n\n{meaning}\n")
@@ -338,7 +341,14 @@ def page() -> str:
 
 def _examples(bad: str, printed: str, good: str) -> str:
     texts = "".join(f"```\n{_cut(text)}\n```\n\n" for text in (bad, printed))
-    return f"\n{texts}Passes:\n\n```\n{_cut(good)}\n```\n"
+    return f"\n{texts}Passes:\n\n```\n{_cut(_changed(bad, good))}\n```\n"
+
+
+def _changed(bad: str, good: str) -> str:
+    """The lines of a text that another does not have, if it is long."""
+    before = bad.splitlines()
+    lines = [line for line in good.splitlines() if line not in before]
+    return "\n".join(lines) if lines and len(good.splitlines()) > SHORT else good
 
 
 def _files(case: str | Files) -> Files:

@@ -18,6 +18,7 @@ from datalog_gate.base.diagnostics import CODES
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.option_parser import COMMANDS
+from datalog_gate.policytest.suite import read_suite
 from tests.installed import off_site, on_site
 from tests.inventory_cloud import with_services
 
@@ -28,6 +29,11 @@ COMMAND = re.compile(
 )
 PYTHON = re.compile(r"```python\n(?P<program>(?:(?!```).)*)```\n\n```\n(?P<output>.*?)```", re.S)
 RULES = re.compile(r"```prolog\n(.*?)```", re.S)
+RECIPE = re.compile(r"^### (?P<name>.*)\n\n```prolog\n(?P<rules>(?s:.*?))```\n\n```yaml\n(?P<cases>(?s:.*?))```", re.M)
+RECIPES = [
+    pytest.param(match["rules"], match["cases"], id=match["name"])
+    for match in RECIPE.finditer((ROOT / "docs" / "cookbook.md").read_text("utf-8"))
+]
 LONG = ("fmt --check rules", "lint rules", "test")
 """Commands that read all rules of this project, or run tests: they take seconds."""
 SHOWN = [
@@ -99,6 +105,18 @@ def test_a_program_of_a_page_prints_what_the_page_shows(
 def test_the_rules_of_a_page_load_without_a_warning(page: Path) -> None:
     for text in RULES.findall(page.read_text("utf-8")):
         assert load([RuleFile("page", page.name, text)]).warnings == ()
+
+
+def test_the_cookbook_has_twenty_recipes() -> None:
+    assert len(RECIPES) == 20
+
+
+@pytest.mark.parametrize(("rules", "cases"), RECIPES)
+def test_a_recipe_finds_what_its_cases_expect(rules: str, cases: str, tmp_path: Path) -> None:
+    (tmp_path / "recipe.dl").write_text(rules, "utf-8")
+    (tmp_path / "test.yaml").write_text(cases, "utf-8")
+    suite = read_suite(tmp_path / "test.yaml")
+    assert [suite.report(case) for case in suite.cases] == [""] * len(suite.cases)
 
 
 def test_readme_shows_what_a_policy_a_command_and_a_program_do() -> None:
