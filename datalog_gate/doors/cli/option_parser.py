@@ -183,9 +183,11 @@ def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     help_ = "template file, a folder of them, or - for standard input (default: those of the configuration)"
     command.add_argument("template", nargs="*", metavar="TEMPLATE", help=help_)
     _add_configured(command, *BY_NAME)
-    fix = command.add_mutually_exclusive_group()
-    fix.add_argument("--fix", action="store_true", help="write proved fixes into the templates, and judge the result")
-    fix.add_argument("--diff", action="store_true", help="print the difference that --fix would make; write nothing")
+    command.add_argument(
+        "--fix", action="store_true", help="write proved fixes into the templates, and judge the result"
+    )
+    help_ = "print the difference that --fix makes, and write nothing, also beside --fix"
+    command.add_argument("--diff", action="store_true", help=help_)
     help_ = "print these options as the project's configuration, and where each value comes from; judge nothing"
     command.add_argument("--show-config", action="store_true", help=help_)
 
