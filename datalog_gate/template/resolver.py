@@ -58,6 +58,10 @@ class Nesting:
     """Whether its template came from a hidden parameter."""
 
 
+_OF_FUNCTIONS = ("bad-function", "newer-version")
+"""What is wrong in the arguments of a function only if Heat computes it."""
+
+
 @dataclass(slots=True)
 class Scope:
     """The names of one template, and their resolved values."""
@@ -252,10 +256,11 @@ class Scope:
                 return self._logic(name, raw, path)
             if name == "filter" and isinstance(raw, list) and len(raw) == 2:
                 whole, problems = self.resolve(raw[1], (*path, 1), names), self.tree.problems
-                before = len(problems)
+                before, newer = len(problems), {*self.tree.newer}
                 arguments = [self.resolve(raw[0], (*path, 0), names), whole]
                 if not whole and not isinstance(whole, Unknown):  # what is left out of nothing, Heat ignores
-                    problems[before:] = [problem for problem in problems[before:] if problem.code != "bad-function"]
+                    looked_at = (problem for problem in problems[before:] if problem.code not in _OF_FUNCTIONS)
+                    problems[before:], self.tree.newer = looked_at, newer
                     return whole
             elif name == "contains" and isinstance(raw, list):
                 arguments = [self.resolve(part, (*path, at), names) for at, part in enumerate(raw)]

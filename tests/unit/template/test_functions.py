@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data
@@ -41,6 +42,21 @@ def resolved(expression: Data) -> Data:
     }
     stack = read_stack(template, stack_name="web")
     return stack.resources[-1].properties.get("p", "omitted")
+
+
+def test_what_is_left_out_of_nothing_is_not_looked_at() -> None:
+    joined: dict[str, Data] = {"list_join": ["-", {"list_concat_unique": [["a"]]}]}  # newer than ocata
+    resources: dict[str, Data] = {
+        "nothing": {"type": "OS::Heat::Value", "properties": {"value": {"filter": [[joined], False]}}},
+        "something": {"type": "OS::Heat::Value", "properties": {"value": {"filter": [[joined], ["a"]]}}},
+    }
+    template: dict[str, Data] = {"heat_template_version": "ocata", "resources": resources}
+    with pytest.raises(InputError) as error:
+        read_stack(template, stack_name="web")
+    message = "`list_concat_unique` is there from version 2017-09-01; this template is ocata"
+    assert [problem.message for problem in error.value.diagnostics] == [message]
+    del resources["something"]
+    assert read_stack(template, stack_name="web").resources[0].properties["value"] is False
 
 
 @pytest.mark.parametrize(
