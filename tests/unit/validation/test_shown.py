@@ -24,11 +24,21 @@ def codes(printed: str) -> list[str]:
 @pytest.mark.usefixtures("folder")
 def test_a_refusal_is_exit_3_and_hides_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "check", "t.yaml", "--format", "compact")
-    assert (code, out.splitlines()[0]) == (3, "t.yaml:3:52: deny[size] v has 20 GB")
+    finding, counts = out.splitlines()
+    assert (code, finding) == (3, "t.yaml:3:52: deny[size] v has 20 GB")
+    assert counts.partition("; decision")[0] == (
+        "2 mistakes, 1 denied, 0 warnings, 0 undetermined; 1 policy, 3 facts; deny"
+    )
     assert [line.split("] ")[0] for line in err.splitlines() if "error" in line] == [
         "t.yaml:3:56: error[unknown-property",
         "t.yaml:3:65: error[unknown-property",
     ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_mistakes_are_in_the_total(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "check", "t.yaml", "t.yaml", "--select", "unknown-property")
+    assert out.splitlines()[-1] == "total of 2: 4 mistakes, 0 denied, 0 warnings, 0 undetermined; 2 allow"
 
 
 @pytest.mark.usefixtures("folder")

@@ -335,7 +335,7 @@ def _names_template(diagnostic: Diagnostic, template: str) -> bool:
 def _exit_code(entry: ReportEntry, failing: Sequence[Severity], options: argparse.Namespace) -> int:
     """The exit code of one answer. `failing` are the levels of `--fail-on`."""
     answer = entry.answer
-    if any(refusal.severity == "error" for refusal in entry.refusals):
+    if entry.mistakes:
         return INPUT
     if isinstance(answer, InputError):
         return INPUT if any(diagnostic.severity == "error" for diagnostic in answer.diagnostics) else OK

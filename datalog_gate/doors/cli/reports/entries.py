@@ -47,6 +47,11 @@ class ReportEntry:
     page: DecisionPage | None = None
     """The page of a decision, for the format `html`."""
 
+    @property
+    def mistakes(self) -> int:
+        """The number of what Heat would refuse, without warnings."""
+        return sum(refusal.severity == "error" for refusal in self.refusals)
+
 
 @dataclass(frozen=True, slots=True)
 class ReportedFinding:

@@ -16,7 +16,7 @@ from datalog_gate.doors.cli.reports.junit import format_junit
 from datalog_gate.doors.cli.reports.sarif import format_sarif
 from datalog_gate.doors.cli.reports.text import Detail, format_compact, format_decision, format_total
 
-FOR_PEOPLE: dict[str, Callable[[Decision, Sequence[str], str, Detail, Paint], str]] = {
+FOR_PEOPLE: dict[str, Callable[[Decision, Sequence[str], str, Detail, Paint, int], str]] = {
     "text": format_decision,
     "compact": format_compact,
 }
@@ -52,5 +52,5 @@ def format_entry(
         return FOR_PROGRAMS[form](entry, name)
     if not isinstance(entry.answer, Decision):
         return f"{entry.answer}\n"
-    text = FOR_PEOPLE[form](entry.answer, entry.grant_requests, name, detail, paint)
+    text = FOR_PEOPLE[form](entry.answer, entry.grant_requests, name, detail, paint, entry.mistakes)
     return f"{text}\n" if text else ""

@@ -42,11 +42,12 @@ def format_decision(
     name: str = "",
     detail: Detail = "findings",
     paint: Paint = leave_plain,
+    mistakes: int = 0,
 ) -> str:
     """Format findings with excerpts, the requests of grants, grants that unlock nothing, and the counts.
 
     Many findings of a policy at one place, such as of members of a group, are one with a count, unless they are
-    explained. With several templates, `name` is that of this one.
+    explained. With several templates, `name` is that of this one. `mistakes` is the number of what Heat would refuse.
     """
     lines: list[str] = []
     explanation = decision.explanation if isinstance(decision, ExplainedDecision) else None
@@ -89,13 +90,15 @@ def format_decision(
     if by_policy.total() > MANY:
         counts = ", ".join(f"{policy} {count}" for policy, count in by_policy.most_common())
         lines.append(printable(f"by policy: {counts}"))
-    return "\n".join([*lines, printable(add_template(_format_counts(decision), None, name))])
+    return "\n".join([*lines, printable(add_template(_format_counts(decision, mistakes), None, name))])
 
 
-def format_compact(decision: Decision, _grant_requests: object, name: str, detail: Detail, paint: Paint) -> str:
+def format_compact(
+    decision: Decision, _grant_requests: object, name: str, detail: Detail, paint: Paint, mistakes: int
+) -> str:
     """Format one line for each finding, and the counts; each names the template of that name."""
     lines = [_format_head(violation, word, name, paint) for violation, word in _list_shown(decision, detail)]
-    counts = [] if detail == "new" else [printable(add_template(_format_counts(decision), None, name))]
+    counts = [] if detail == "new" else [printable(add_template(_format_counts(decision, mistakes), None, name))]
     return "\n".join([*lines, *_format_errors(decision, name, paint), *counts])
 
 
@@ -109,6 +112,8 @@ def format_total(entries: Sequence[ReportEntry]) -> str:
     levels = Counter(_find_word(violation) for decision in decisions for violation in decision.violations)
     open_findings = sum(len(decision.undetermined) for decision in decisions)
     counts = f"{levels['deny']} denied, {format_count(levels['warn'], 'warning')}, {open_findings} undetermined"
+    if mistakes := sum(entry.mistakes for entry in entries):
+        counts = f"{format_count(mistakes, 'mistake')}, {counts}"
     return f"total of {len(entries)}: {counts}; {', '.join(parts)}"
 
 
@@ -142,11 +147,13 @@ def _format_errors(decision: Decision, name: str, paint: Paint) -> list[str]:
     return [_format_line(error.place, "error", error.policy, error.message, name, paint) for error in decision.errors]
 
 
-def _format_counts(decision: Decision) -> str:
+def _format_counts(decision: Decision, mistakes: int) -> str:
     levels = Counter(_find_word(violation) for violation in decision.violations)
     counts = [f"{levels['deny']} denied", format_count(levels["warn"], "warning")]
     if decision.compared:
         counts.insert(1, f"{levels[PREEXISTING]} {PREEXISTING}")
+    if mistakes:
+        counts.insert(0, format_count(mistakes, "mistake"))
     if decision.waived:
         met = dict.fromkeys(violation.waiver for violation in decision.waived if violation.waiver)
         waivers = "; ".join(f"{waiver.id}, {waiver.left(decision.now)}" for waiver in met)
