@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -35,7 +35,7 @@ from datalog_gate.template.reader import read_assuming
 if TYPE_CHECKING:
     from datalog_gate.examples.differences import RuleDifference
     from datalog_gate.examples.example_search import PolicyExamples
-    from datalog_gate.explain.explanation import Explanation
+    from datalog_gate.explain.explanation import Explanation, FindingExplanation
     from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.template.document import Document
 
@@ -230,10 +230,20 @@ class ExplainedDecision(Decision):
 
     def to_json(self) -> dict[str, object]:
         """The decision as JSON data."""
+        return self._to_json(self.explanation.of)
+
+    def to_json_without_fixes(self) -> dict[str, object]:
+        """The decision as JSON data, without a search for changes that fix its findings: it takes longer than to
+        decide."""
+        from datalog_gate.explain.explanation import FindingExplanation
+
+        return self._to_json(lambda finding: FindingExplanation(self.explanation.why(finding), None))
+
+    def _to_json(self, explain: Callable[[Violation], FindingExplanation]) -> dict[str, object]:
         data = Decision.to_json(self)
         for name in ("violations", "undetermined", "waived"):
             findings: tuple[Violation, ...] = getattr(self, name)
-            data[name] = [finding.to_json() | {"why": self.explanation.of(finding).to_json()} for finding in findings]
+            data[name] = [finding.to_json() | {"why": explain(finding).to_json()} for finding in findings]
         return data | {"clean": self.explanation.clean()}
 
 

@@ -102,7 +102,7 @@ def build_record(
         inputs["against"], _ = redact_definition(trace.before[0].to_json(), stacks)
         inputs |= {} if operation.tolerant else {"tolerant": False}
     return record | {
-        "decision": trace.decision.to_json(),
+        "decision": Decision.to_json(trace.decision),  # without an explanation, which anybody can ask for later
         "inputs": inputs,
         "redacted": names,
         "seconds": {phase: round(seconds, 6) for phase, seconds in trace.seconds.items()},

@@ -68,6 +68,9 @@ DECISION = describe_object(
     id={"type": "string"},
     outcome={"enum": ["allow", "allow_with_warnings", "deny", "indeterminate"]},
 )
+FINDINGS = ("violations", "undetermined", "waived")
+HIDDEN = ("inputs", "root", "page")
+"""What is stored of a decision besides its JSON."""
 ENDPOINTS = EndpointTable()
 
 
@@ -140,10 +143,14 @@ def _keep(
 ) -> Reply:
     """Store a decision with what Heat would refuse and the data of its page, and answer with it. `kept` has its
     `inputs` without secrets, from which fixes are found once somebody looks, or the `root` of a stored stack."""
-    content = decision.to_json() | {"refusals": [refusal.to_json() for refusal in refusals]}
+    content: dict[str, object]
     page = {}
-    if isinstance(decision, ExplainedDecision):
+    if not isinstance(decision, ExplainedDecision):
+        content = decision.to_json()
+    else:
+        content = decision.to_json() if "root" in kept else decision.to_json_without_fixes()
         page = {"page": asdict(build_page(decision, decision.explanation, [stack], "root" in kept, refusals=refusals))}
+    content["refusals"] = [refusal.to_json() for refusal in refusals]
     try:
         call.server.records.add_decision(
             {**content, **page, **kept},
@@ -196,7 +203,7 @@ def read_definition(data: Mapping[str, Any]) -> StackDefinition:
 def _without_why(content: Mapping[str, Any]) -> dict[str, Any]:
     """The decision as `check` prints it."""
     plain = {name: value for name, value in content.items() if name != "clean"}
-    for name in ("violations", "undetermined", "waived"):
+    for name in FINDINGS:
         findings = plain[name]
         plain[name] = [{key: value for key, value in finding.items() if key != "why"} for finding in findings]
     return plain
@@ -213,42 +220,45 @@ def _show(call: ApiCall) -> Reply:
     row = call.server.records.find_decision(call.path["decision"], call.client.projects)
     if row is None:
         raise ApiError(404, "not_found", "there is no such decision, or it belongs to another project")
-    content = row["content"]
-    if call.query["page"] and "page" in content:
-        page = {**_find_fixes(call, row), "project": row["project"], "root": content.get("root", "")}
-        return Reply({**_without_inputs(content), "page": page})
-    return Reply({name: value for name, value in _without_inputs(content).items() if name != "page"})
-
-
-def _without_inputs(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in content.items() if name not in ("inputs", "root")}
+    content = _find_fixes(call, row)
+    if not call.query["page"] or "page" not in content:
+        return Reply({name: value for name, value in content.items() if name not in HIDDEN})
+    page = content["page"] | {"project": row["project"], "root": content.get("root", "")}
+    return Reply({name: value for name, value in content.items() if name not in HIDDEN} | {"page": page})
 
 
 def _find_fixes(call: ApiCall, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The page of a stored decision, with the fixes of its findings. When somebody looks for the first time, they are
-    searched and stored, if the rules still find the same."""
-    content = row["content"]
-    page: dict[str, Any] = content["page"]
+    """A stored decision, with the fixes of its findings. When somebody looks for the first time, they are searched and
+    stored, if the rules still find the same."""
+    content: dict[str, Any] = row["content"]
     ruleset = call.server.point.current().ruleset
     if "inputs" not in content or content["digests"]["rules"] != ruleset.rules.digest:
-        return page
-    again = replay_record(
-        {"decision": content, "inputs": content["inputs"]}, ruleset.rules, ruleset.inventory, explain=True
-    )
+        return content
+    inputs = content.pop("inputs")
+    again = replay_record({"decision": content, "inputs": inputs}, ruleset.rules, ruleset.inventory, explain=True)
     if isinstance(again.decision, ExplainedDecision) and not again.changes:
-        stacks = again.decision.explanation.judgement.reader.stacks
-        found = asdict(build_page(again.decision, again.decision.explanation, stacks, fixes=True))
-        fixes = {_name(policy, part): part for policy in found["policies"] for part in policy["findings"]}
-        for policy in page["policies"]:
-            for part in policy["findings"]:
-                fixed = fixes.get(_name(policy, part), part)
-                same = fixed["where"] == part["where"]  # a template with secrets is stored in other lines
-                part |= {"fix": fixed["fix"], "diff": fixed["diff"] if same else ()}
+        _add_fixes(content, again.decision)
     try:
-        call.server.records.update_decision(row["id"], row["project"], _without_inputs(content))
+        call.server.records.update_decision(row["id"], row["project"], content)
     except StoreError as error:
         LOG.error("the fixes of decision %s can't be kept: %s", row["id"], error)
-    return page
+    return content
+
+
+def _add_fixes(content: Mapping[str, Any], again: ExplainedDecision) -> None:
+    """Add to the data of a decision, and to its page, the fixes of the same decision that was made again."""
+    data: dict[str, Any] = again.to_json()
+    for name in FINDINGS:
+        for finding, same in zip(content[name], data[name], strict=True):
+            finding["why"]["fix"] = same["why"]["fix"]
+    stacks = again.explanation.judgement.reader.stacks
+    found = asdict(build_page(again, again.explanation, stacks, fixes=True))
+    fixes = {_name(policy, part): part for policy in found["policies"] for part in policy["findings"]}
+    for policy in content["page"]["policies"]:
+        for part in policy["findings"]:
+            fixed = fixes.get(_name(policy, part), part)
+            same_lines = fixed["where"] == part["where"]  # a template with secrets is stored in other lines
+            part |= {"fix": fixed["fix"], "diff": fixed["diff"] if same_lines else ()}
 
 
 def _name(policy: Mapping[str, Any], part: Mapping[str, Any]) -> tuple[str, ...]:
