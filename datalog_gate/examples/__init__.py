@@ -9,5 +9,5 @@ it smaller and finds near ones that pass. `example_search` leads, `differences` 
 >>> found.examples[0].case["stack"]["resources"]["security_group"]["properties"]
 {'rules': [{}]}
 >>> [flip.condition for flip in found.examples[0].flips][:2]
-['highest >= 22', 'lowest <= 22']
+['lowest <= 22', 'highest >= 22']
 """

@@ -32,6 +32,7 @@ NOW = "2027-03-01T10:00:00Z"
 VERSION = "2018-08-31"
 MOST_REPEATED = 300
 GROUP, SCALING = "OS::Heat::ResourceGroup", "OS::Heat::AutoScalingGroup"
+GRANT = "DatalogGate::Policy"
 SERVER, DEPLOYMENT = "OS::Nova::Server", "OS::Heat::SoftwareDeployment"
 VALUES: Mapping[str, Data] = {"string": "x", "number": 1, "boolean": True, "json": {"key": "x"}}
 """Values of parameters by type."""
@@ -117,6 +118,8 @@ class _CaseBuilder:
             self._put("projects", path.partition("/")[0], project)
         if name.startswith(RESOURCE_TABLES):
             self._add_properties(name, row, old, late)
+        elif name.startswith(("gate:grant", "gate:effective")):
+            self._add_grant(name, row, old, late)
         elif name.startswith("gate:") and name != "gate:inventory":
             self._add_request(name, row)
         elif name.startswith("heat:") and name != "heat:stacks":
@@ -188,6 +191,8 @@ class _CaseBuilder:
                 self._add_live(subject, row)
             case "heat:change" | "heat:disruption" if late:
                 self._changes.append((subject, str(row.get("change") or row.get("kind") or "update")))
+            case "heat:attribute" if late:
+                self._add_attribute(resource, row, old)
             case "heat:uses_parameter" | "heat:function" | "heat:nested_function" | "heat:text" if late:
                 self._add_function(name, subject, row, old)
             case "heat:deployment":
@@ -202,6 +207,13 @@ class _CaseBuilder:
             resource.setdefault("depends_on", []).append(target.name)
         elif "target" in row and late:
             put(resource["properties"], split_path(row.get("path", "value")), write_value(target))
+
+    def _add_attribute(self, resource: Data, row: Row, old: bool) -> None:
+        target = row.get("target")
+        if isinstance(target, ResourceId):
+            self._resource(target, old)
+            steps = [target.name, row.get("attribute") or "show"]
+            put(resource["properties"], split_path(row.get("path", "name")), {"get_attr": steps})
 
     def _add_live(self, subject: ResourceId, row: Row) -> None:
         live = self._case.setdefault("live", {}).setdefault(subject.path, {"status": "CREATE_COMPLETE"})
@@ -305,6 +317,22 @@ class _CaseBuilder:
                 self._case.setdefault("caller", {}).setdefault("roles", []).append(row.get("role"))
             case "gate:service":
                 self._add_service(row.get("name"))
+
+    def _add_grant(self, name: str, row: Row, old: bool, late: bool) -> None:
+        subject = row.get("id") or row.get("grant")
+        if not isinstance(subject, ResourceId):
+            return
+        properties = self._resource(subject, old, GRANT)["properties"]
+        resource = row.get("resource")
+        if name == "gate:grant" and row.get("service"):
+            properties["service"] = row["service"]
+            self._add_service(row["service"])
+            if row.get("expires"):
+                properties["expires"] = row["expires"]
+        elif name == "gate:grant_scope" and isinstance(resource, ResourceId) and not late:
+            properties.setdefault("scope", []).append(resource.name)
+        elif name == "gate:grant_option" and late:
+            put(properties, ["options", *split_path(row.get("path", "key"))], write_value(row.get("value", "x")))
 
     def _add_service(self, name: Value) -> None:
         services = self._case.setdefault("services", [])

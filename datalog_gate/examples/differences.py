@@ -50,4 +50,4 @@ def _denies(judge: Judge | None, case: Case) -> bool | None:
     if judge is None:
         return False
     verdict = judge.judge(case)
-    return verdict.denies if verdict else None
+    return verdict.denies if verdict and not verdict.fails else None

@@ -1,39 +1,46 @@
 """Searches what a policy denies, and near cases that pass.
 
 All that is shown was judged: a case that is denied, and passes without the rule it names; and one that passes, and is
-denied without the condition it names. The search takes a limited number of steps, so it may miss an example.
+stopped without the condition it names. The search takes a limited number of steps, so it may miss an example.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import CheckedRule
+from datalog_gate.analysis.program import Const
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.base.values import ResourceId
+from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.examples.case_building import Case, build_case
-from datalog_gate.examples.column_hints import collect_hints
+from datalog_gate.examples.column_hints import Columns, collect_hints
+from datalog_gate.examples.conditions import Bindings, resolve
 from datalog_gate.examples.effort import Effort
 from datalog_gate.examples.judge import CaseVerdict, Judge
-from datalog_gate.examples.literals import Aim, list_branches, list_conditions, quote
-from datalog_gate.examples.unfolding import Unfolder
+from datalog_gate.examples.literals import Aim, join_branches, list_branches, list_conditions, quote
+from datalog_gate.examples.unfolding import Sketch, Unfolder
 from datalog_gate.examples.valuation import Valuation
-from datalog_gate.examples.variations import approach, count_differences, shrink, vary
+from datalog_gate.examples.variations import add_or_remove, approach, change_values, count_differences, shrink
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import relation_name
 
 SEEDS = 4
 STEPS = 120_000
 """The maximum number of steps for a policy."""
-STEPS_FOR_EXAMPLE, STEPS_FOR_FLIP = 20_000, 10_000
-"""The maximum numbers of steps to find an example of a rule, and a flip of a condition."""
+STEPS_FOR_EXAMPLE, STEPS_FOR_VARIATIONS, STEPS_FOR_FLIP = 14_000, 4_000, 4_000
+"""The maximum numbers of steps for the example of a rule, for its variations, and for the flip of a condition."""
 MOST_SKETCHES, MOST_CASES = 25, 30
 """The maximum numbers for a rule and a seed."""
 PER_SKETCH = 3
 MOST_REFUSED = 4
 """How many cases that Heat would refuse are found before one of them is shown."""
+
+
+Vary = Callable[[Case, Catalogue, Mapping[Columns, Sequence[Value]]], Iterator[Case]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,16 @@ class Example:
     flips: tuple[Flip, ...]
 
 
+class _Origin(NamedTuple):
+    """How a case was found: the seed, the rule of the policy, and all rules that were unfolded."""
+
+    seed: int
+    top: int
+    rules: frozenset[int]
+    values: Mapping[Columns, Sequence[Value]]
+    """The values of the columns."""
+
+
 @dataclass(slots=True)
 class _Found:
     """An example, with the rules that it shows."""
@@ -66,10 +83,12 @@ class _Found:
     span: Span
     refused: frozenset[str]
     shown: set[int]
+    origin: _Origin
     flips: list[Flip] = field(default_factory=list)
 
     def example(self) -> Example:
-        return Example(self.case, self.verdict.message, self.verdict.resource, self.span, tuple(self.flips))
+        flips = tuple(sorted(self.flips, key=lambda flip: flip.span))
+        return Example(self.case, self.verdict.message, self.verdict.resource, self.span, flips)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,44 +118,48 @@ class _ExampleSearch:
         self.unfolder = Unfolder(self.judge.rules.program, self.effort)
         self.hints = collect_hints(self.judge.rules.program)
         self.tops = [self.unfolder.ids[id(rule)] for rule in self.unfolder.groups.get(policy.relation, ())]
+        reached = {number: self.unfolder.rules[number] for number in sorted(self.unfolder.reach(policy.relation))}
+        self.branches = list_branches(reached, rules.sources)
+        self.conditions = list_conditions(reached, self.judge.rules.program.relations, rules.sources)
+        self.open = list(self.conditions)
+        self.met: set[int] = set()
         self.found: list[_Found] = []
 
     def find(self) -> PolicyExamples:
-        numbered = self._numbered(self.unfolder.reach(self.policy.relation))
-        branches = list_branches(numbered, self.sources)
-        conditions = list_conditions(numbered, self.judge.rules.program.relations, self.sources)
-        open_ = list(conditions)
-        searched: set[int] = set()
-        met: set[int] = set()
-        for is_top in (True, False):
-            before = len(self.found)
-            for aim in branches:
-                (number,) = aim.goals
-                if (number in self.tops) is is_top and number not in met and aim.goals[number].body:
-                    met |= self._add_example(aim, branches)
-            for found in self.found[before:]:
-                self._add_variations(found, open_)
-            for aim in [aim for aim in open_ if aim.goals.keys() & met and id(aim) not in searched]:
-                self._add_flip(aim, open_)
-                searched.add(id(aim))
-
-        conditions_met = sum(bool(aim.goals.keys() & met) for aim in conditions)
-        _, literal = self.unfolder.furthest
+        for aim in sorted(self.branches, key=lambda aim: aim.goals.keys().isdisjoint(self.tops)):
+            if not self.met.issuperset(aim.goals) and any(rule.body for rule in aim.goals.values()):
+                self._show(aim)
+        if not self.found:  # each of its rules denies what another one does
+            self._show(join_branches([aim for aim in self.branches if not aim.goals.keys().isdisjoint(self.tops)]))
+        for found in self.found:
+            self._add_variations(found, add_or_remove)
         examples = tuple(found.example() for found in self.found)
+        _, literal = self.unfolder.furthest
         if examples or literal is None:
-            return PolicyExamples(self.policy, examples, conditions_met)
+            searched = sum(not aim.goals.keys().isdisjoint(self.met) for aim in self.conditions)
+            return PolicyExamples(self.policy, examples, searched)
         return PolicyExamples(self.policy, (), 0, quote(literal, self.sources), literal.span)
 
-    def _numbered(self, numbers: Iterable[int]) -> dict[int, CheckedRule]:
-        return {number: self.unfolder.rules[number] for number in sorted(numbers)}
+    def _show(self, aim: Aim) -> None:
+        """Add the example of a rule, and flips for the conditions of the rules that it is the first to show."""
+        found = self._find_example(aim)
+        if not found:
+            return
+        new = found.shown - self.met
+        self.met |= new
+        self.found.append(found)
+        self._add_variations(found, change_values)
+        for condition in list(self.open):
+            if not condition.goals.keys().isdisjoint(new):
+                self._add_flip(condition, found)
 
-    def _add_example(self, aim: Aim, branches: Sequence[Aim]) -> set[int]:
-        """Add the example of a rule, if possible one that Heat accepts. Return the rules that it shows."""
+    def _find_example(self, aim: Aim) -> _Found | None:
+        """The example of a rule, if possible one that Heat accepts."""
         self.effort.begin(STEPS_FOR_EXAMPLE)
         found = list(islice(self._cases(aim), MOST_REFUSED))
         if not found:
-            return set()
-        first = min(found, key=lambda case: bool(self.judge.refusals(case)))
+            return None
+        first, origin = min(found, key=lambda entry: bool(self.judge.refusals(entry[0])))
         refused = self.judge.refusals(first)
         case = shrink(
             first,
@@ -145,25 +168,31 @@ class _ExampleSearch:
         )
         verdict = self.judge.judge(case)
         assert verdict
-        shown = {number for other in branches for number in other.goals if self._shows(other, case)}
-        self.found.append(_Found(case, verdict, aim.span, refused, shown))
-        return shown
+        shown = {
+            number
+            for other in self.branches
+            if len(other.goals) == 1 and self._shows(other, case)
+            for number in other.goals
+        }
+        return _Found(case, verdict, aim.span, refused, shown | (aim.goals.keys() & origin.rules), origin)
 
     def _shows(self, aim: Aim, case: Case) -> bool:
         """Whether the case is judged as the aim says, and otherwise without the part."""
         without = self.judge.variant(aim.without)
         if aim.denies:
             return self.judge.denies(case) and without.passes(case)
-        return self.judge.passes(case) and without.denies(case)
+        return self.judge.passes(case) and without.stops(case)
 
-    def _cases(self, aim: Aim) -> Iterator[Case]:
-        """Cases that show what is aimed at; the last is the first that Heat accepts."""
-        for seed in range(SEEDS):
+    def _cases(self, aim: Aim, near: _Origin | None = None) -> Iterator[tuple[Case, _Origin]]:
+        """Cases that show what is aimed at; the last is the first that Heat accepts. The search begins `near` another
+        case."""
+        preferred = aim.preferred | near.rules if near else aim.preferred
+        for seed in sorted(range(SEEDS), key=lambda seed: bool(near and near.seed != seed)):
             tried = 0
-            for top in self.tops:
-                sketches = self.unfolder.unfold(top, seed, aim.goals, aim.preferred)
+            for top in sorted(self.tops, key=lambda top: bool(near and near.top != top)):
+                sketches = self.unfolder.unfold(top, seed, aim.goals, preferred)
                 for sketch in islice(sketches, MOST_SKETCHES):
-                    values = Valuation(self.unfolder, sketch, self.hints).solutions()
+                    values = Valuation(self.unfolder, sketch, self.hints, near.values if near else {}).solutions()
                     for bindings in islice(values, PER_SKETCH):
                         tried += 1
                         case = build_case(self.unfolder, self.catalogue, sketch, bindings)
@@ -171,35 +200,44 @@ class _ExampleSearch:
                         if usual not in self.policy.on:
                             case.setdefault("action", min(self.policy.on))
                         if self._shows(aim, case):
-                            yield case
+                            yield case, _Origin(seed, top, sketch.rules, self._values(sketch, bindings))
                             if not self.judge.refusals(case):
                                 return
                     if tried >= MOST_CASES:
                         break
 
-    def _add_variations(self, found: _Found, open_: list[Aim]) -> None:
+    def _values(self, sketch: Sketch, bindings: Bindings) -> Mapping[Columns, Sequence[Value]]:
+        found: dict[Columns, list[Value]] = {}
+        for relation, terms in sketch.rows:
+            for column, term in zip(self.unfolder.columns(relation), terms, strict=True):
+                term = resolve(term, bindings)
+                if isinstance(term, Const):
+                    found.setdefault((relation_name(relation), column.name), []).append(term.value)
+        return found
+
+    def _add_variations(self, found: _Found, vary: Vary) -> None:
         """Add the variations of an example that are flips. Their conditions are no longer open."""
-        self.effort.begin(STEPS_FOR_EXAMPLE)
+        self.effort.begin(STEPS_FOR_VARIATIONS)
         for other in vary(found.case, self.catalogue, self.hints):
-            conditions = [aim for aim in open_ if aim.goals.keys() & found.shown]
+            conditions = [aim for aim in self.open if aim.goals.keys() & found.shown]
             if not conditions or not self.effort.is_left:
                 return
             if not self.judge.passes(other) or not self.judge.refusals(other) <= found.refused:
                 continue
             for aim in conditions:
                 if self._shows(aim, other):
-                    open_.remove(aim)
+                    self.open.remove(aim)
                     found.flips.append(Flip(other, aim.text, aim.span))
                     break
 
-    def _add_flip(self, aim: Aim, open_: list[Aim]) -> None:
+    def _add_flip(self, aim: Aim, near: _Found) -> None:
         """Add a flip that is found from its condition, to the example that it is nearest to."""
         self.effort.begin(STEPS_FOR_FLIP)
-        for case in self._cases(aim):
+        for case, _ in self._cases(aim, near.origin):
             nearest = min(self.found, key=lambda found: count_differences(case, found.case))
             if not self.judge.refusals(case) <= nearest.refused:
                 continue
             case = approach(case, nearest.case, lambda other: self._shows(aim, other))
-            open_.remove(aim)
+            self.open.remove(aim)
             nearest.flips.append(Flip(case, aim.text, aim.span))
             return

@@ -37,6 +37,8 @@ class CaseVerdict:
     """What a policy says of a case."""
 
     denies: bool
+    fails: bool = False
+    """Whether the policy can't be evaluated."""
     message: str = ""
     resource: ResourceId | None = None
 
@@ -69,7 +71,7 @@ class Judge:
         return self._variants[key]
 
     def judge(self, case: Case) -> CaseVerdict | None:
-        """The verdict; None if the gate can't read the case, can't evaluate it, or can't tell."""
+        """The verdict; None if the gate can't read the case, or can't tell."""
         key = json.dumps(case, sort_keys=True)
         if key not in self._known:
             self._effort.spend(JUDGEMENT)
@@ -85,7 +87,12 @@ class Judge:
 
     def passes(self, case: Case) -> bool:
         verdict = self.judge(case)
-        return verdict is not None and not verdict.denies
+        return verdict is not None and not verdict.denies and not verdict.fails
+
+    def stops(self, case: Case) -> bool:
+        """Whether the policy denies the case or can't be evaluated, which stops a stack too."""
+        verdict = self.judge(case)
+        return verdict is not None and (verdict.denies or verdict.fails)
 
     def refusals(self, case: Case) -> frozenset[str]:
         """The codes of what Heat would refuse about the case."""
@@ -98,11 +105,11 @@ class Judge:
 
     def _read_verdict(self, decision: Decision) -> CaseVerdict | None:
         if decision.errors:
-            return None
+            return CaseVerdict(False, fails=True)
         if not decision.violations:
             return None if decision.undetermined else CaseVerdict(False)
         first = decision.violations[0]
-        return CaseVerdict(True, str(first.message), first.resource)
+        return CaseVerdict(True, message=str(first.message), resource=first.resource)
 
     def _decide(self, case: Case) -> Decision:
         stacks = [self._read(name, template, case) for name, template in self._roots(case)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from datalog_gate.analysis.program import (
+    NEGATED,
     Call,
     CheckedLiteral,
     CheckedRule,
@@ -38,7 +40,7 @@ class Aim:
     text: str
     span: Span
     denies: bool
-    """Whether the example is denied, and passes without the part; else it passes, and is denied without the part."""
+    """Whether the example is denied, and passes without the part; else it passes, and is stopped without the part."""
     without: Rules
     """The rules without the part."""
     goals: Rules
@@ -50,11 +52,30 @@ class Aim:
 
 
 def list_branches(numbered: Rules, sources: Mapping[str, str]) -> list[Aim]:
-    """The rules themselves."""
+    """The rules as they are written, then the alternatives of those with `or`."""
+    written: dict[Span, dict[int, CheckedRule]] = {}
+    for number, rule in numbered.items():
+        written.setdefault(rule.span, {})[number] = rule
+    alternatives = [{number: rule} for number, rule in numbered.items() if len(written[rule.span]) > 1]
     return [
-        Aim(rule.span, _quote(rule.span, sources), rule.span, True, {number: _never(rule)}, {number: rule})
-        for number, rule in numbered.items()
+        Aim(
+            rule=rule.span,
+            text=_quote(rule.span, sources),
+            span=rule.span,
+            denies=True,
+            without={number: _never(rule) for number, rule in goals.items()},
+            goals=goals,
+        )
+        for goals in (*written.values(), *alternatives)
+        for rule in islice(goals.values(), 1)
     ]
+
+
+def join_branches(branches: Sequence[Aim]) -> Aim:
+    """All of the rules as one."""
+    without = {number: rule for aim in branches for number, rule in aim.without.items()}
+    goals = {number: rule for aim in branches for number, rule in aim.goals.items()}
+    return replace(branches[0], without=without, goals=goals)
 
 
 def list_conditions(
@@ -120,7 +141,10 @@ def _conditions(
         text = quote(literal, sources)
         if not text or isinstance(literal, Fold) or _binding(literal, others):
             continue
-        if isinstance(literal, Without):
+        if isinstance(literal, Compare):
+            false = replace(literal, comparator=NEGATED[literal.comparator])
+            yield aim(text, others, (false,))
+        elif isinstance(literal, Without):
             negated = frozenset(inner.relation for inner in literal.body if isinstance(inner, Match))
             yield replace(aim(text, others, _local(literal, others)), negated=negated)
         else:

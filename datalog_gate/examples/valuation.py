@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 
 from datalog_gate.analysis.program import Call, Compare, Const, Operand, Pattern, Var, variables
 from datalog_gate.base.values import Kind, ResourceId, Value, kind_of
@@ -29,12 +30,20 @@ ROUNDS = 5
 
 
 class Valuation:
-    """The values of the variables of a sketch, found depth first in a limited number of steps."""
+    """The values of the variables of a sketch, found depth first in a limited number of steps. Those of `near` are
+    tried first."""
 
-    def __init__(self, unfolder: Unfolder, sketch: Sketch, hints: Mapping[Columns, Sequence[Value]]) -> None:
+    def __init__(
+        self,
+        unfolder: Unfolder,
+        sketch: Sketch,
+        hints: Mapping[Columns, Sequence[Value]],
+        near: Mapping[Columns, Sequence[Value]] = MappingProxyType({}),
+    ) -> None:
         self._bindings = sketch.bindings
         self._rows = sketch.rows
         self._hints = hints
+        self._near = near
         self._effort = unfolder.effort
         self._steps = VALUE_STEPS
         self._conditions = sketch.conditions
@@ -45,6 +54,10 @@ class Valuation:
                 term = resolve(term, self._bindings)
                 if isinstance(term, Var):
                     self._columns.setdefault(term, []).append((relation_name(row.relation), column))
+        self._places = {
+            relation: {column.name: at for at, column in enumerate(columns)}
+            for relation, columns in self._of_row.items()
+        }
         all_columns = self._columns
         self._columns = {term: columns for term, columns in all_columns.items() if not _may_stay_open(columns)}
         for condition in self._conditions:
@@ -108,7 +121,11 @@ class Valuation:
         kinds, columns = self._kinds(variable), [column for _, column in self._columns[variable]]
         if any(column.name.startswith("_index") for column in columns):
             return 0, 1, 2
-        values = [value for value in self._wished(variable, kinds) if _fits(value, kinds, columns)]
+        wished = list(self._wished(variable, kinds))
+        if Kind.RESOURCE in kinds and kinds != Kind.ANY:
+            wished.insert(2, ResourceId(f"{ROOT}/{variable.name.lower() or columns[0].name.strip('_')}"))
+        near = [value for name, column in self._columns[variable] for value in self._near.get((name, column.name), ())]
+        values = [value for value in (*near, *wished) if _fits(value, kinds, columns)]
         return list(dict.fromkeys(values))[:MOST]
 
     def _wished(self, variable: Var, kinds: Kind) -> Iterator[Value]:
@@ -186,20 +203,20 @@ class Valuation:
     def _resources(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
         stack, name, kind = ROOT, None, variable.name.lower() or "resource"
         for row in self._rows:
-            cells = self._cells(row, bindings)
-            group = cells.get("group")
-            if relation_name(row.relation) == "heat:member" and cells.get("id") == variable:
-                inside = group.value if isinstance(group, Const) else None
-                return [ResourceId(f"{inside.path}/{at}") for at in range(3)] if isinstance(inside, ResourceId) else ()
+            relation = relation_name(row.relation)
+            if relation == "heat:member" and self._cell(row, "id", bindings) == variable:
+                inside = self._cell(row, "group", bindings)
+                group = inside.value if isinstance(inside, Const) else None
+                return [ResourceId(f"{group.path}/{at}") for at in range(3)] if isinstance(group, ResourceId) else ()
             if resolve(row.terms[0], bindings) != variable:
                 continue
-            given = cells.get("_stack") or cells.get("stack")
-            if isinstance(given, Const) and relation_name(row.relation) != "heat:nested":
+            given = self._cell(row, "_stack", bindings) or self._cell(row, "stack", bindings)
+            if isinstance(given, Const) and relation != "heat:nested":
                 stack = str(given.value)
-            if relation_name(row.relation) == "heat:resource" and isinstance(cells["name"], Const):
-                name = str(cells["name"].value)
-            if relation_name(row.relation).startswith(RESOURCE_TABLES):
-                kind = relation_name(row.relation).rpartition(":")[2].partition(".")[0]
+            if relation == "heat:resource" and isinstance(own := self._cell(row, "name", bindings), Const):
+                name = str(own.value)
+            if relation.startswith(RESOURCE_TABLES):
+                kind = relation.rpartition(":")[2].partition(".")[0]
         if name is not None:
             return (ResourceId(f"{stack}/{name}"),)
         if "/" in stack:
@@ -209,11 +226,9 @@ class Valuation:
         free = next((path for word in names if (path := ResourceId(f"{stack}/{word}")) not in taken), None)
         return (free,) if free else ()
 
-    def _cells(self, row: InputRow, bindings: Bindings) -> dict[str, Operand]:
-        return {
-            column.name: resolve(term, bindings)
-            for column, term in zip(self._of_row[row.relation], row.terms, strict=True)
-        }
+    def _cell(self, row: InputRow, name: str, bindings: Bindings) -> Operand | None:
+        at = self._places[row.relation].get(name)
+        return None if at is None else resolve(row.terms[at], bindings)
 
 
 def _may_stay_open(columns: Sequence[tuple[str, Column]]) -> bool:

@@ -22,39 +22,48 @@ MOST_VALUES = 6
 
 def shrink(case: Case, catalogue: Catalogue, holds: Callable[[Case], bool]) -> Case:
     """The case without what it does not need to hold, in a limited number of steps."""
-    changed, steps = True, SHRINKING_STEPS
-    while changed and steps > 0:
+    left, changed = SHRINKING_STEPS, True
+    while changed:
         changed = False
         for path in sorted(_paths(case), key=lambda path: (len(path), list(map(str, path)))):
             smaller = _without(case, path, catalogue)
             if smaller is None or len(json.dumps(smaller)) >= len(json.dumps(case)):
                 continue
-            steps -= 1
+            left -= 1
+            if left < 0:
+                return case
             if holds(smaller):
                 case, changed = smaller, True
-                break
-            if steps <= 0:
-                break
     return case
 
 
-def vary(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Value]]) -> Iterator[Case]:
-    """Cases that differ in one place: by another value, then by one more property, then by one less."""
-    places = list(_columns(case, catalogue))
-    for written in (True, False):
-        for path, column in places:
-            old = get(case, path)
-            if (old is not None) is not written or isinstance(old, dict | list):
-                continue
-            values = [plain(value) for value in hints.get(column, ()) if not isinstance(value, ResourceId)]
-            for value in [value for value in values if value is not None and value != old][:MOST_VALUES]:
-                other = copy.deepcopy(case)
-                put(other, path, value)
-                yield _completed(other, catalogue)
+def change_values(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Value]]) -> Iterator[Case]:
+    """Cases in which one value is another."""
+    yield from _change_places(case, catalogue, hints, written=True)
+
+
+def add_or_remove(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Value]]) -> Iterator[Case]:
+    """Cases with one property more, then those with one part less."""
+    yield from _change_places(case, catalogue, hints, written=False)
     for path in _paths(case):
         smaller = _without(case, path, catalogue)
         if smaller is not None and smaller != case:
             yield smaller
+
+
+def _change_places(
+    case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Value]], written: bool
+) -> Iterator[Case]:
+    """Cases with another value at a place that has one, or with a value at one that has none."""
+    for path, column in _columns(case, catalogue):
+        old = get(case, path)
+        if (old is not None) is not written or isinstance(old, dict | list):
+            continue
+        values = [plain(value) for value in hints.get(column, ()) if not isinstance(value, ResourceId)]
+        for value in [value for value in values if value is not None and value != old][:MOST_VALUES]:
+            other = copy.deepcopy(case)
+            put(other, path, value)
+            yield _completed(other, catalogue)
 
 
 def approach(case: Case, goal: Case, holds: Callable[[Case], bool]) -> Case:
@@ -150,7 +159,9 @@ def _without(case: Case, path: Path, catalogue: Catalogue) -> Case | None:
         return None
     other = copy.deepcopy(case)
     inside = get(other, path[:-1])
-    if not isinstance(inside, dict | list):
+    if not isinstance(inside, dict | list) or path[-1] not in (
+        inside if isinstance(inside, dict) else range(len(inside))
+    ):
         return None
     del inside[path[-1]]  # type: ignore[arg-type]
     if inside == {} and path[:-1] in (("modules",), ("caller",), ("inventory",), ("environment",)):

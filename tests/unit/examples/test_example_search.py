@@ -60,7 +60,7 @@ def resources(case: dict[str, Any]) -> dict[str, Any]:
         (
             "p(s) :- heat:stack(id=s), n = count{ v : os:nova:server(_stack=s, _id=v) }, n > 2.",
             {"server": {"flavor": "m1.small"}, "server_2": {"flavor": "m1.small"}, "server_3": {"flavor": "m1.small"}},
-            {"n > 2": {"server_2": {"flavor": "m1.small"}, "server_3": {"flavor": "m1.small"}}},
+            {"n > 2": {"server": {"flavor": "m1.small"}, "server_2": {"flavor": "m1.small"}}},
         ),
     ],
 )
@@ -109,7 +109,7 @@ def violates(rules: dg.Rules, suite: Suite, policy: str, case: dict[str, Any], e
 
 
 def test_a_search_is_repeatable() -> None:
-    text = 'p(s) :- os:nova:server(_id=s, name=n, flavor=f), starts_with(n, "db"), not small(f). small("m1.tiny").'
+    text = 'p(s) :- os:nova:server(_id=s, name=n, flavor=f), n = "db", not small(f). small("m1.tiny").'
     first, other = (search(text) for _ in range(2))
     assert list_cases(first) == list_cases(other) != []
 
