@@ -43,6 +43,8 @@ class TextProblem:
     """The suggestion, or the hint of the policy."""
     index: int | None = None
     """For a finding: its number in the decision."""
+    url: str = ""
+    """For a finding: the page that its policy names."""
 
     @property
     def advice(self) -> Advice:
@@ -96,6 +98,17 @@ class Hover:
 
     range: TextRange
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallHelp:
+    """The call that is being written. The parameters stand in its label."""
+
+    label: str
+    parameters: tuple[str, ...]
+    active: int
+    """The parameter at the cursor."""
+    documentation: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Completions in a rule file."""
+"""Completions and calls in a rule file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from datalog_gate.analysis.policy import CHOICES, LISTS
 from datalog_gate.analysis.resolve import AGGREGATES, KINDS
-from datalog_gate.editing.answers import Completion, TextRange, fitting
+from datalog_gate.editing.answers import CallHelp, Completion, TextRange, fitting
 from datalog_gate.editing.rule_folder import RuleFolder
 from datalog_gate.editing.rule_names import ANNOTATION_MEANINGS, ATTRIBUTES, COLUMN_ATTRIBUTES
 from datalog_gate.editing.rule_tokens import Level, RuleTokens
 from datalog_gate.schema.declaration import ALL, OLD, Column, Relation
 from datalog_gate.schema.descriptions import describe_kinds
-from datalog_gate.schema.signatures import BUILTINS
+from datalog_gate.schema.signatures import BUILTINS, Builtin
 
 _WORD = re.compile(r"(?:[A-Za-z_][\w.:]*)?\Z")
 STATEMENTS = {
@@ -43,6 +43,32 @@ def complete(folder: RuleFolder, path: Path, text: str, offset: int) -> tuple[Te
         relations = (completion for completion in offered if completion.kind == "relation")
         offered = (item for item in relations if known(version + item.label) or not known(item.label))
     return TextRange(str(path), offset - len(word), end), fitting(offered, word)
+
+
+def describe_call(folder: RuleFolder, path: Path, text: str, offset: int) -> CallHelp | None:
+    """The relation or builtin whose arguments are being written; a builtin with one result is shown as a term."""
+    prefix = RuleTokens(text[:offset], str(path))
+    level = _level(prefix)
+    while level and level.bracket in ("group", "list"):
+        level = level.outer
+    if level is None or level.bracket != "atom":
+        return None
+    name = prefix.tokens[level.owner].text
+    meaning = folder.meaning(name, _module_name(folder, path))
+    if meaning is None:
+        return None
+    inside = [at for at in range(level.owner + 2, len(prefix.tokens) - 1) if prefix.levels[at] == level]
+    commas = [at for at in inside if prefix.tokens[at].kind == ","]
+    active, end = len(commas), ""
+    columns = meaning.columns if isinstance(meaning, Relation) else (*meaning.inputs, *meaning.outputs)
+    if isinstance(meaning, Builtin) and len(meaning.outputs) == 1 and active < len(meaning.inputs):
+        columns, end = meaning.inputs, f" = {meaning.outputs[0].name}"
+    last = commas[-1] + 1 if commas else level.owner + 2
+    if last + 1 < len(prefix.tokens) and prefix.tokens[last + 1].kind == "=":
+        named = [column.name for column in columns]
+        active = named.index(prefix.tokens[last].text) if prefix.tokens[last].text in named else len(named)
+    parameters = tuple(f"{column.name}: {describe_kinds(column)}" for column in columns)
+    return CallHelp(f"{name}({', '.join(parameters)}){end}", parameters, active, meaning.meaning)
 
 
 def _word(text: str, offset: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from datalog_gate.analysis.check import Checked
@@ -245,6 +245,13 @@ def outline(parsed: ParsedRules) -> list[Symbol]:
                 where = text.range(statement.span)
                 symbols.append(Symbol(name, "relation", where, where))
     return symbols
+
+
+def search(files: Iterable[ParsedRules], query: str) -> list[Symbol]:
+    """The policies and relations of files whose names contain a text."""
+    wanted = query.lower()
+    found = (symbol for parsed in files for symbol in outline(parsed))
+    return [symbol for symbol in found if wanted in f"{symbol.name} {symbol.detail}".lower()]
 
 
 def _is_definition(parsed: ParsedRules, index: int) -> bool:

@@ -1,16 +1,17 @@
-"""Completion, hover and definitions in Heat templates."""
+"""Completion, hover, names and outline in Heat templates."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Unknown
-from datalog_gate.editing.answers import Completion, Hover, TextProblem, TextRange
+from datalog_gate.editing.answers import CallHelp, Completion, Hover, Symbol, TextProblem, TextRange
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
 from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, fit_slot, read_outline, slot_at
 from datalog_gate.explain.explanation import format_lines
@@ -86,6 +87,8 @@ _NAMING: dict[object, tuple[str, ...]] = {
 _CONDITION_KEYS = ("if", "condition", "not", "and", "or", "Fn::If")
 _MEMBERS = (("properties", "resource"), ("properties", "resource_def"))
 """The places where Heat's groups define the resource of their members."""
+_PARAMETER = re.compile(r"[^,{}]+(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})?")
+"""A parameter in the arguments of a function, with the map that it may be."""
 Steps = tuple[str | int, ...]
 
 
@@ -128,6 +131,70 @@ def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange
     sections = view.sections_named(entry.path) if on_value else ()
     targets = (view.entries.get((name, entry.value)) for lower in sections for name in (lower, lower.capitalize()))
     return [TextRange(str(path), target.start, target.end) for target in targets if target]
+
+
+def references(workspace: Workspace, path: Path, offset: int) -> list[TextRange]:
+    """The places of the parameter, resource or condition named at an offset, its definition first."""
+    text = workspace.text(path).text
+    view = _View(workspace, path, text)
+    found = definitions(workspace, path, offset) or [TextRange(str(path), offset, offset)]
+    near = entry_at(text, found[0].start)
+    if near is None or near[1] or len(near[0].path) != 2:
+        return []
+    definition = near[0]
+    section, name = (str(step) for step in definition.path)
+    uses = [
+        TextRange(str(path), entry.value_start, entry.value_end)
+        for entry in view.entries.values()
+        if entry.value == name and section.lower() in view.sections_named(entry.path)
+    ]
+    return [TextRange(str(path), definition.start, definition.end), *uses]
+
+
+def outline(text: str, path: Path) -> list[Symbol]:
+    """The sections of a template, and what is named in them: a resource with its type."""
+    entries = read_outline(text)
+    kinds = {entry.path[:2]: entry.value for entry in entries if entry.path[2:] in (("type",), ("Type",))}
+    return [
+        Symbol(str(entry.path[-1]), kinds.get(entry.path, ""), block, TextRange(str(path), entry.start, entry.end))
+        for entry, block in blocks(text, path)
+        if len(entry.path) <= 2 and entry.end > entry.start
+    ]
+
+
+def blocks(text: str, path: Path) -> list[tuple[OutlineEntry, TextRange]]:
+    """The entries of a text, each with the stretch that it and what is within it take."""
+    found: list[tuple[OutlineEntry, TextRange]] = []
+    open_: list[OutlineEntry] = []
+    entries = read_outline(text)
+    for following in (*entries, OutlineEntry((), len(text), len(text))):
+        while open_ and following.path[: len(open_[-1].path)] != open_[-1].path:
+            entry = open_.pop()
+            end = entry.start + len(text[entry.start : following.start].rstrip())
+            found.append((entry, TextRange(str(path), entry.start, max(end, entry.end))))
+        open_.append(following)
+    return sorted(found, key=lambda block: (block[1].start, -block[1].end))
+
+
+def describe_call(workspace: Workspace, path: Path, offset: int) -> CallHelp | None:
+    """The function of a template whose arguments are being written."""
+    text = workspace.text(path).text
+    slot, view = slot_at(text, offset), _View(workspace, path, text)
+    known = view.dialect.functions | view.dialect.conditional
+    at = next((at for at in range(len(slot.path) - 1, -1, -1) if slot.path[at] in known), None)
+    if at is None:
+        return None
+    arguments, meaning = FUNCTIONS[str(slot.path[at])]
+    parameters = tuple(map(str.strip, _PARAMETER.findall(arguments[1:-1]))) if arguments[0] in "[{" else (arguments,)
+    step = slot.path[at + 1] if slot.path[at + 1 :] else 0
+    active = min(step, len(parameters) - 1) if isinstance(step, int) else len(parameters)
+    names = [parameter.partition(":")[0] for parameter in parameters]
+    return CallHelp(
+        f"{slot.path[at]}: {arguments}",
+        parameters,
+        active=names.index(step) if isinstance(step, str) and step in names else active,
+        documentation=meaning,
+    )
 
 
 def _finding(judged: JudgedTemplate, problem: TextProblem, root: Path) -> str:

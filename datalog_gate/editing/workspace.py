@@ -125,6 +125,13 @@ class Workspace:
         """The rules around a rule file or test, with unsaved texts."""
         return self._folder(path)[0]
 
+    def rule_files(self) -> list[ParsedRules]:
+        """The rule files of the project, and those around the open ones. Errors: InputError."""
+        for top in self.project().rules:
+            self.folder(top if top.suffix == ".dl" else top / "new.dl")
+        files = {parsed.file.file: parsed for folder, _ in self._folders.values() for parsed in folder.all()}
+        return list(files.values())
+
     def _folder(self, path: Path) -> tuple[RuleFolder, tuple[Diagnostic, ...]]:
         tops = self._find_tops(path)
         if tops not in self._folders:
@@ -299,6 +306,8 @@ class Workspace:
     def _findings(
         self, path: Path, decision: ExplainedDecision, findings: Iterable[Violation]
     ) -> Iterator[TextProblem]:
+        named = {policy.id: policy.texts.get("url", "") for policy in self._rules[1].policies} if self._rules else {}
+        urls = {policy: url for policy, url in named.items() if "://" in url}
         for index, finding in enumerate(findings):
             level = _SEVERITIES[max(LEVELS.index(finding.level), MODES[::-1].index(finding.mode))]
             if finding.tolerated:
@@ -306,7 +315,8 @@ class Workspace:
             elif finding.because:
                 level = "warning" if level == "error" else "note"
             place = self._place(finding.place, decision.sources, path)
-            yield TextProblem(place, level, finding.policy, finding.full_message, finding.hint, index)
+            url = next((urls[policy] for policy in finding.policies if policy in urls), "")
+            yield TextProblem(place, level, finding.policy, finding.full_message, finding.hint, index, url)
         for failure in decision.errors:
             message = f"{failure.policy} could not be evaluated: {failure.message}"
             yield TextProblem(self._place(failure.place, decision.sources, path), "warning", failure.policy, message)

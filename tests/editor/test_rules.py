@@ -240,3 +240,38 @@ async def test_a_line_ends_where_the_protocol_says(editor: Editor, sign: str) ->
     [symbol] = await editor.client.text_document_document_symbol_async(params) or []
     assert isinstance(symbol, types.DocumentSymbol)
     assert (symbol.name, shown(symbol.range)) == ("inside", "2:1-10")
+
+
+async def test_the_call_at_the_cursor_is_described(editor: Editor) -> None:
+    await editor.open(GROUP, OPEN)
+    params = types.SignatureHelpParams(editor.document(GROUP), editor.position(GROUP, "cidr_contains(network, |src"))
+    help_ = await editor.client.text_document_signature_help_async(params)
+    assert help_
+    assert [signature.label for signature in help_.signatures] == ["cidr_contains(network: string, inner: string)"]
+    assert help_.active_parameter == 1
+
+
+async def test_statements_fold_and_policies_are_found(editor: Editor) -> None:
+    await editor.open(GROUP, OPEN)
+    folds = await editor.client.text_document_folding_range_async(types.FoldingRangeParams(editor.document(GROUP)))
+    assert [(fold.start_line, fold.end_line) for fold in folds or ()] == [(5, 7), (8, 9)]
+    found = await editor.client.workspace_symbol_async(types.WorkspaceSymbolParams("NET.OWN"))
+    assert [symbol.name for symbol in found or ()] == ["own @deny net.own"]
+
+
+async def test_names_are_told_apart_by_their_role(editor: Editor) -> None:
+    await editor.open(GROUP, 'p(x) :- heat:stack(id=x),\n  lower(x) = "a".\n')
+    params = types.SemanticTokensParams(editor.document(GROUP))
+    answer = await editor.client.text_document_semantic_tokens_full_async(params)
+    assert answer
+    tokens = [tuple(answer.data[at : at + 4]) for at in range(0, len(answer.data), 5)]
+    function, column, variable = 0, 4, 6
+    assert tokens == [
+        (0, 0, 1, function),
+        (0, 2, 1, variable),
+        (0, 6, 10, function),
+        (0, 11, 2, column),
+        (0, 3, 1, variable),
+        (1, 2, 5, function),
+        (0, 6, 1, variable),
+    ]

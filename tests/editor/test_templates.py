@@ -111,6 +111,9 @@ async def test_names_lead_to_parameters_resources_and_files(editor: Editor) -> N
     assert await editor.definition(WEB, "get_resource: gro|up") == [f"{WEB}:5:3-8"]
     assert await editor.definition(WEB, "depends_on: po|rt") == [f"{WEB}:9:3-7"]
     assert await editor.definition(WEB, "type: nes|ted.yaml") == ["nested.yaml:1:1-1"]
+    assert (await editor.references(WEB, "get_param: pre|fix"))[0] == f"{WEB}:3:3-9"
+    symbols = await editor.client.text_document_document_symbol_async(types.DocumentSymbolParams(editor.document(WEB)))
+    assert [symbol.name for symbol in symbols or ()][-1] == "inner"
 
 
 async def test_completion_offers_what_may_stand_at_the_cursor(editor: Editor) -> None:

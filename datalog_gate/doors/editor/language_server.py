@@ -17,10 +17,11 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from datalog_gate import __version__
-from datalog_gate.base.errors import GateError, RulesError, UsageError
-from datalog_gate.doors.editor.protocol import RUN_CASES, Translator, changed_text, path_of
+from datalog_gate.base.errors import GateError, InputError, RulesError, UsageError
+from datalog_gate.doors.editor.protocol import LEGEND, ROLES, RUN_CASES, Translator, changed_text, path_of
 from datalog_gate.editing import actions, case_answers, rule_completion, rule_names, template_answers
-from datalog_gate.editing.answers import Action, TextProblem, TextRange
+from datalog_gate.editing.answers import Action, Symbol, TextProblem, TextRange
+from datalog_gate.editing.rule_tokens import RuleTokens
 from datalog_gate.editing.workspace import Problems
 from datalog_gate.language.formatter import format_text
 
@@ -30,7 +31,12 @@ TRIGGERS = [":", ".", "(", ",", "@", '"', "{", "[", " ", "/"]
 LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 _Position: TypeAlias = (
-    types.CompletionParams | types.DefinitionParams | types.HoverParams | types.ReferenceParams | types.RenameParams
+    types.CompletionParams
+    | types.DefinitionParams
+    | types.HoverParams
+    | types.ReferenceParams
+    | types.RenameParams
+    | types.SignatureHelpParams
 )
 
 
@@ -237,15 +243,66 @@ class Session:
 
     def refer(self, params: types.ReferenceParams) -> list[types.Location]:
         place = self.at(params)
-        if place is None or place[0].suffix != ".dl":
+        if place is None:
             return []
-        use = rule_names.find_name(self.workspace.folder(place[0]), *place)
-        return [*map(self.translator.location, rule_names.references(use) if use else ())]
+        path, offset = place
+        if path.suffix == ".dl":
+            use = rule_names.find_name(self.workspace.folder(path), path, offset)
+            places = rule_names.references(use) if use else []
+        else:
+            is_template = self.workspace.is_template(path)
+            places = template_answers.references(self.workspace, path, offset) if is_template else []
+        return [*map(self.translator.location, places)]
 
     def outline(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
         path = self.translator.path(params.text_document.uri)
-        parsed = self.workspace.folder(path).parsed(str(path)) if path and path.suffix == ".dl" else None
-        return [*map(self.translator.symbol, rule_names.outline(parsed))] if parsed else []
+        return [*map(self.translator.symbol, self._symbols(path))] if path else []
+
+    def _symbols(self, path: Path) -> list[Symbol]:
+        if path.suffix == ".dl":
+            parsed = self.workspace.folder(path).parsed(str(path))
+            return rule_names.outline(parsed) if parsed else []
+        return (
+            template_answers.outline(self.workspace.text(path).text, path) if self.workspace.is_template(path) else []
+        )
+
+    def search(self, params: types.WorkspaceSymbolParams) -> list[types.WorkspaceSymbol]:
+        try:
+            found = rule_names.search(self.workspace.rule_files(), params.query)
+        except InputError:
+            return []  # reported in the templates
+        return [*map(self.translator.workspace_symbol, found)]
+
+    def fold(self, params: types.FoldingRangeParams) -> list[types.FoldingRange]:
+        if (path := self.translator.path(params.text_document.uri)) is None:
+            return []
+        text = self.workspace.text(path).text
+        if path.suffix == ".dl":
+            places = [symbol.range for symbol in self._symbols(path)]
+        else:
+            places = [block for _, block in template_answers.blocks(text, path)]
+        long = (place for place in places if "\n" in text[place.start : place.end])
+        return [*map(self.translator.folding, long)]
+
+    def describe_call(self, params: types.SignatureHelpParams) -> types.SignatureHelp | None:
+        if (place := self.at(params)) is None:
+            return None
+        path, offset = place
+        if path.suffix == ".dl":
+            text = self.workspace.text(path).text
+            found = rule_completion.describe_call(self.workspace.folder(path), path, text, offset)
+        else:
+            is_template = self.workspace.is_template(path)
+            found = template_answers.describe_call(self.workspace, path, offset) if is_template else None
+        return self.translator.call_help(found) if found else None
+
+    def tokens(self, params: types.SemanticTokensParams) -> types.SemanticTokens | None:
+        path = self.translator.path(params.text_document.uri)
+        if path is None or path.suffix != ".dl":
+            return None
+        tokens = RuleTokens(self.workspace.text(path).text, str(path))
+        roles = ((tokens.role(at), token.start, token.end) for at, token in enumerate(tokens.tokens))
+        return self.translator.tokens(path, (named for named in roles if named[0] in ROLES))
 
     async def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
         place = self.at(params)
@@ -324,6 +381,14 @@ def make_server() -> LanguageServer:
         (types.TEXT_DOCUMENT_DEFINITION, session.define, None),
         (types.TEXT_DOCUMENT_REFERENCES, session.refer, None),
         (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, session.outline, None),
+        (types.WORKSPACE_SYMBOL, session.search, None),
+        (types.TEXT_DOCUMENT_FOLDING_RANGE, session.fold, None),
+        (types.TEXT_DOCUMENT_SIGNATURE_HELP, session.describe_call, types.SignatureHelpOptions(["(", ",", "["])),
+        (
+            types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL,
+            session.tokens,
+            types.SemanticTokensLegend(LEGEND, []),
+        ),
         (types.TEXT_DOCUMENT_RENAME, session.rename, None),
         (types.TEXT_DOCUMENT_FORMATTING, session.format, None),
         (types.TEXT_DOCUMENT_CODE_ACTION, session.act, quick_fixes),

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lsprotocol import types
 from pygls.uris import from_fs_path, to_fs_path
 
-from datalog_gate.editing.answers import Action, Completion, Hover, Lens, Symbol, TextEdit, TextProblem, TextRange
+from datalog_gate.editing.answers import (
+    Action,
+    CallHelp,
+    Completion,
+    Hover,
+    Lens,
+    Symbol,
+    TextEdit,
+    TextProblem,
+    TextRange,
+)
 from datalog_gate.editing.source_text import source_text
 from datalog_gate.editing.workspace import Workspace
 from datalog_gate.files.templates import resolve
@@ -32,6 +42,20 @@ _KINDS = {
     "property": types.CompletionItemKind.Property,
     "value": types.CompletionItemKind.Value,
 }
+
+ROLES: Mapping[str, types.SemanticTokenTypes] = {
+    "relation": types.SemanticTokenTypes.Function,
+    "exported": types.SemanticTokenTypes.Function,
+    "module": types.SemanticTokenTypes.Namespace,
+    "annotation": types.SemanticTokenTypes.Decorator,
+    "attribute": types.SemanticTokenTypes.Parameter,
+    "column": types.SemanticTokenTypes.Property,
+    "declared": types.SemanticTokenTypes.Property,
+    "kind": types.SemanticTokenTypes.Type,
+    "variable": types.SemanticTokenTypes.Variable,
+}
+"""What the roles of tokens in rules are to an editor."""
+LEGEND = list(dict.fromkeys(ROLES.values()))
 
 
 def path_of(uri: str) -> Path | None:
@@ -94,6 +118,7 @@ class Translator:
             severity=_SEVERITIES[problem.severity],
             code=problem.code,
             source="datalog-gate",
+            code_description=types.CodeDescription(problem.url) if problem.url else None,
         )
 
     def edit(self, edits: Iterable[TextEdit]) -> types.WorkspaceEdit:
@@ -136,6 +161,29 @@ class Translator:
             self.range(symbol.name_range),
             detail=symbol.detail,
         )
+
+    def workspace_symbol(self, symbol: Symbol) -> types.WorkspaceSymbol:
+        name = f"{symbol.name} {symbol.detail}".strip()
+        return types.WorkspaceSymbol(self.location(symbol.name_range), name, types.SymbolKind.Function)
+
+    def folding(self, where: TextRange) -> types.FoldingRange:
+        place = self.range(where)
+        return types.FoldingRange(place.start.line, place.end.line)
+
+    def call_help(self, help_: CallHelp) -> types.SignatureHelp:
+        parameters = [types.ParameterInformation(label) for label in help_.parameters]
+        signature = types.SignatureInformation(help_.label, help_.documentation or None, parameters)
+        return types.SignatureHelp([signature], active_signature=0, active_parameter=help_.active)
+
+    def tokens(self, path: Path, tokens: Iterable[tuple[str, int, int]]) -> types.SemanticTokens:
+        """Tokens by their role, start and end, each with its place from the one before."""
+        text, data, before = self.workspace.text(path), list[int](), (0, 0)
+        for role, start, end in tokens:
+            line, column = text.position(start)
+            length = text.position(end)[1] - column
+            data += [line - before[0], column - before[1] * (line == before[0]), length, LEGEND.index(ROLES[role]), 0]
+            before = line, column
+        return types.SemanticTokens(data)
 
     def lens(self, lens: Lens) -> types.CodeLens:
         command = types.Command(lens.title, RUN_CASES, arguments=[lens.file, lens.policy, lens.case])

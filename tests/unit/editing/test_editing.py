@@ -375,6 +375,116 @@ def test_cases_run_by_rules_and_templates_as_they_are_written(workspace: Workspa
     assert workspace.run_cases(test) == ([("n", "")], {str(test): ()})
 
 
+CALLS = """\
+@deny("a", "{s}") p(s) :-
+  os:nova:server(_id=s, name=n), t = capture(lower(n ?? ""), "x"), len(f"{t}", m), m > 1, heat:physical(s, i), i = "a".
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "label", "active"),
+    [
+        ('capture(lower(n ?? ""), ', "capture(text: string, pattern: string, group: number) = part", "pattern: string"),
+        ("capture(lower(", "lower(text: string) = result", "text: string"),
+        ('len(f"{t}", ', "len(text: string, length: number)", "length: number"),
+        ("heat:physical(s, ", "heat:physical(id: resource, physical_id: string)", "physical_id: string"),
+        ("heat:physical(s, i), ", None, None),
+    ],
+)
+def test_the_call_that_is_written_in_rules_is_described(
+    workspace: Workspace, before: str, label: str | None, active: str | None
+) -> None:
+    path = workspace.root / "rules" / "a.dl"
+    workspace.edit(path, CALLS)
+    found = rule_completion.describe_call(workspace.folder(path), path, CALLS, CALLS.index(before) + len(before))
+    assert (found and (found.label, found.parameters[found.active])) == (label and (label, active))
+
+
+def test_the_column_that_is_named_is_the_active_one(workspace: Workspace) -> None:
+    path = workspace.root / "rules" / "a.dl"
+    workspace.edit(path, CALLS)
+    found = rule_completion.describe_call(workspace.folder(path), path, CALLS, CALLS.index("=n)") + 1)
+    assert found is not None
+    assert found.parameters[found.active] == "name: string or null"
+
+
+NAMES = """\
+heat_template_version: 2018-08-31
+parameters:
+  net: {type: string, default: public}
+resources:
+  web:
+    type: OS::Nova::Server
+    properties:
+      flavor: m1.small
+      image: debian
+      networks: [{network: {get_param: net}}]
+      user_data: {str_replace: {template: a, params: {a: {get_param: net}}}}
+      name: {list_join: ['-', [a, b]]}
+outputs:
+  id: {value: {get_resource: web}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "label", "active"),
+    [
+        ("{get_param: ", "get_param: NAME or [NAME, KEY...]", "NAME or [NAME, KEY...]"),
+        ("{template: ", "str_replace: {template: TEXT, params: {NAME: VALUE}}", "template: TEXT"),
+        ("['-', ", "list_join: [DELIMITER, LIST...]", "LIST..."),
+    ],
+)
+def test_the_function_that_is_written_in_a_template_is_described(
+    workspace: Workspace, before: str, label: str, active: str
+) -> None:
+    path = workspace.root / "web.yaml"
+    workspace.edit(path, NAMES)
+    found = template_answers.describe_call(workspace, path, NAMES.index(before) + len(before))
+    assert found is not None
+    assert (found.label, found.parameters[found.active]) == (label, active)
+
+
+@pytest.mark.parametrize(("name", "uses"), [("net: {type", 3), ("net}}]", 3), ("web:", 2), ("web}", 2), ("a, b", 0)])
+def test_names_of_a_template_are_found_where_they_are_used(workspace: Workspace, name: str, uses: int) -> None:
+    path = workspace.root / "web.yaml"
+    workspace.edit(path, NAMES)
+    places = template_answers.references(workspace, path, NAMES.index(name))
+    assert [NAMES[place.start : place.end] for place in places] == [name[:3]] * uses
+
+
+def test_the_outline_of_a_template_lists_its_sections_and_names(tmp_path: Path) -> None:
+    shown = [
+        (symbol.name, symbol.detail, NAMES.count("\n", symbol.range.start, symbol.range.end))
+        for symbol in template_answers.outline(NAMES, tmp_path / "web.yaml")
+    ]
+    assert shown == [
+        ("heat_template_version", "", 0),
+        ("parameters", "", 1),
+        ("net", "string", 0),
+        ("resources", "", 8),
+        ("web", "OS::Nova::Server", 7),
+        ("outputs", "", 1),
+        ("id", "", 0),
+    ]
+
+
+def test_policies_and_relations_of_the_project_are_searched(workspace: Workspace) -> None:
+    write_files(workspace.root, {"rules/a.dl": '@deny("net.own", "{s}")\nown(s) :- r(s).\nr(s) :- heat:stack(id=s).\n'})
+    found = {query: rule_names.search(workspace.rule_files(), query) for query in ("NET", "r", "x")}
+    assert {query: [symbol.name for symbol in symbols] for query, symbols in found.items()} == {
+        "NET": ["own"],
+        "r": ["r"],
+        "x": [],
+    }
+
+
+def test_a_finding_leads_to_the_page_of_its_policy(workspace: Workspace) -> None:
+    rule = '@deny("a", "{s}", url="https://example.org/a")\np(s) :- os:nova:server(_id=s).\n'
+    write_files(workspace.root, {"rules/a.dl": rule, "web.yaml": NAMES})
+    problems = workspace.judge(workspace.root / "web.yaml")[str(workspace.root / "web.yaml")]
+    assert [(problem.code, problem.url) for problem in problems] == [("a", "https://example.org/a")]
+
+
 def test_hover_shows_the_columns_of_the_version(workspace: Workspace) -> None:
     path = workspace.root / "rules" / "own.dl"
     workspace.edit(path, "p(x) :- all:heat:root(stack=x).")
