@@ -164,6 +164,25 @@ def test_an_ignore_that_covers_nothing_in_any_template_is_reported_once(capsys: 
     assert check(capsys, *JANUARY, "--ignore", "flavor", "--fail-on", "never")[2] == ""
 
 
+def test_github_annotates_comments_that_ignore_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    bad = STACK.format(IGNORE).replace("image: old", "image: old  # datalog-gate: ignore[image]")
+    Path("web.yaml").write_text(bad)
+    command = ("check", "web.yaml", "--rules", "m.dl", "--format", "github", "--output", "github=lines.txt")
+    _, out, _ = run(capsys, *command, "--now", "2027-02-01")
+    assert (
+        out
+        == Path("lines.txt").read_text()
+        == """\
+::error file=web.yaml,line=6,col=15,title=flavor::web takes huge (take a small one)
+::error file=web.yaml,line=7,col=14,title=image::web runs old
+::warning file=web.yaml,line=7,col=19,title=bad-ignore::this comment ignores nothing: it has no end date \
+(write `ignore[policy] until 2027-01-31: reason`)
+::warning file=web.yaml,line=6,col=21,title=bad-ignore::the finding of flavor is no longer ignored: the comment ended \
+on 2027-01-31 (correct the template)
+"""
+    )
+
+
 def test_what_is_ignored_is_in_the_decision_as_waived(capsys: pytest.CaptureFixture[str]) -> None:
     command = ("check", "web.yaml", "--rules", "m.dl", "--ignore", "image", "--format", "json")
     before = json.loads(run(capsys, *command, "--now", "2027-02-01")[1])

@@ -22,6 +22,7 @@ from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, U
 from datalog_gate.doors.cli.processes import map_in_processes
 from datalog_gate.doors.cli.reports.entries import SEVERITIES, ReportEntry, compute_severity
 from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PEOPLE, format_entry, format_report
+from datalog_gate.doors.cli.reports.github import format_warnings
 from datalog_gate.doors.cli.reports.text import (
     Detail,
     format_comparison_notes,
@@ -108,8 +109,11 @@ def check(options: argparse.Namespace) -> int:
     if options.format in DOCUMENTS:
         print(format_report(options.format, entries, rules.policies, failing_tests), end="")
     decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
-    for warning in find_idle_ignores(entries, rules, options):
+    idle = list(find_idle_ignores(entries, rules, options))
+    for warning in idle:
         print(render(warning, find_sources(entries)), file=sys.stderr)
+    if options.format == "github":
+        print(format_warnings(idle), end="")
     notes = [*format_waiver_notes(waivers, decisions), *format_comparison_notes(rules.program.inputs, decisions)]
     notes += [note] if baseline and (note := note_gone(baseline, entries)) else []
     if not options.quiet:
@@ -119,7 +123,8 @@ def check(options: argparse.Namespace) -> int:
         if form == "baseline":
             write_file(path, format_baseline(find_keys(entries), path))
         else:
-            write_file(path, format_report(form, entries, rules.policies, failing_tests))
+            more = format_warnings(idle) if form == "github" else ""
+            write_file(path, format_report(form, entries, rules.policies, failing_tests) + more)
     code = min((_exit_code(entry, failing, options) for entry in entries), key=PRECEDENCE.index)
     built = [answer for answer in decisions if all(warning.code != "no-resources" for warning in answer.near_misses)]
     return code if built or code != OK else INPUT

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datalog_gate.base.diagnostics import printable
+from collections.abc import Iterable
+
+from datalog_gate.base.diagnostics import Diagnostic, printable
+from datalog_gate.decision.decision import Decision
 from datalog_gate.doors.cli.reports.entries import (
     TOLERATED,
     ReportedFinding,
@@ -11,11 +14,25 @@ from datalog_gate.doors.cli.reports.entries import (
     make_relative,
     name_findings,
 )
+from datalog_gate.files.ignores import CODE as BAD_IGNORE
 
 
 def format_annotations(entry: ReportEntry, name: str) -> str:
-    """Format a command for each finding of an entry."""
-    return "".join(f"{_format_annotation(finding)}\n" for finding in name_findings(entry, bool(name)))
+    """Format a command for each finding of an entry, and for comments in its templates that ignore nothing."""
+    lines = [f"{_format_annotation(finding)}\n" for finding in name_findings(entry, bool(name))]
+    warnings = entry.answer.near_misses if isinstance(entry.answer, Decision) else ()
+    return "".join(lines) + format_warnings(warning for warning in warnings if warning.code == BAD_IGNORE)
+
+
+def format_warnings(warnings: Iterable[Diagnostic]) -> str:
+    """Format a command for each warning."""
+    findings = (
+        ReportedFinding(
+            warning.code, warning.severity, "holds", warning.message, warning.span, warning.suggestion or ""
+        )
+        for warning in warnings
+    )
+    return "".join(f"{_format_annotation(finding)}\n" for finding in findings)
 
 
 def _format_annotation(finding: ReportedFinding) -> str:
