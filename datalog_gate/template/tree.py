@@ -28,6 +28,10 @@ MAX_RESOURCES = 10_000
 MAX_PROBLEMS = 100
 MAX_MASKED = 10_000_000
 """The maximum number of characters of a message, times the hidden texts that are looked for in it."""
+LITTLE_WORDS = frozenset(
+    {"a", "an", "and", "as", "at", "by", "for", "has", "in", "is", "it", "no", "not", "of", "or", "to"}
+)
+"""Words that stand in most messages."""
 
 
 @dataclass(slots=True)
@@ -171,10 +175,14 @@ class Tree:
                 self.secrets.setdefault(str(leaf), written or Expression("hidden", len(self.secrets), home))
 
     def mask(self, message: str) -> str:
-        """The message with hidden texts masked where they are whole words; a mask if there is too much to look for."""
+        """The message with hidden texts masked where they are whole words; a mask if there is too much to look for. A
+        little word of the sentence itself, as in `takes a text`, is masked only between backquotes: elsewhere a mask
+        would name the value rather than hide it."""
         if len(message) * len(self.secrets) > MAX_MASKED:
             return MASK
-        return masked(message, self.secrets, words=True)
+        for word in LITTLE_WORDS & self.secrets.keys():
+            message = message.replace(f"`{word}`", f"`{MASK}`")
+        return masked(message, self.secrets.keys() - LITTLE_WORDS, words=True)
 
     def mask_sources(self) -> None:
         """Remove hidden values from the texts for excerpts, up to the end of their lines."""

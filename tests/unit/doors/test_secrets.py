@@ -250,6 +250,17 @@ def test_a_list_item_that_holds_a_hidden_value_deep_within_is_covered(tmp_path: 
     ]
 
 
+def test_a_value_is_covered_and_not_the_words_of_a_sentence() -> None:
+    text = "heat_template_version: 2018-08-31\nparameters: {p: {type: string, hidden: true, default: a}}\noutputs:\n"
+    text += "  o: {value: {str_replace: {template: {get_param: p}, params: 1}}}\n  n: {value: {get_attr: [a, b]}}\n"
+    with pytest.raises(InputError) as wrong:
+        dg.read_stack(template=text)
+    assert [diagnostic.message for diagnostic in wrong.value.diagnostics] == [
+        "`str_replace` takes a text as `template` and a map as `params`",
+        "there is no resource `***`",
+    ]
+
+
 def test_only_what_came_from_a_hidden_parameter_is_covered(tmp_path: Path) -> None:
     rules = """
     @record("p", "")
