@@ -7,8 +7,8 @@ from xml.sax.saxutils import escape
 
 from datalog_gate.base.records import dataclass
 
-TITLES = {400: "Bad Request", 403: "Forbidden", 503: "Service Unavailable"}
-_TYPES = {400: "HTTPBadRequest", 403: "Forbidden", 503: "ServiceUnavailable"}
+TITLES = {400: "Bad Request", 403: "Forbidden", 409: "Conflict", 503: "Service Unavailable"}
+_TYPES = {400: "HTTPBadRequest", 403: "Forbidden", 409: "HTTPConflict", 503: "ServiceUnavailable"}
 _CODES = {400: "InvalidParameterValue", 403: "AccessDenied", 503: "ServiceUnavailable"}
 
 
@@ -35,6 +35,12 @@ def heat_fault(code: int, message: str) -> Response:
         "error": {"type": _TYPES[code], "message": message, "traceback": None},
     }
     return _response(code, "application/json", json.dumps(fault))
+
+
+def deletion_fault(code: int, message: str) -> Response:
+    """Build a refusal of a deletion. For a 403 `openstack stack delete` prints only the name of the stack, but for a
+    409 the message (heatclient/osc/v1/stack.py, 5.3)."""
+    return heat_fault(409 if code == 403 else code, message)
 
 
 def cfn_fault(code: int, message: str, as_json: bool) -> Response:

@@ -19,7 +19,7 @@ from datalog_gate.base.secrecy import HEAT_MASK
 from datalog_gate.decision_point.operation import REASON, Operation
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi.body import parse_object, put_body, read_body
-from datalog_gate.doors.wsgi.fault import heat_fault
+from datalog_gate.doors.wsgi.fault import deletion_fault, heat_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest, UnclearRequestError
 from datalog_gate.doors.wsgi.heat_reading import find_difference
 from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
@@ -66,8 +66,12 @@ def read_request(application: Application, environ: Environ, settings: Settings)
     match route.kind:
         case "unclear":
             raise UnclearRequestError(_UNCLEAR)
-        case "delete" | "abandon":
-            return _gated(route, "delete", read_stored, abandons=route.kind == "abandon")
+        case "delete":
+            request = _gated(route, "delete", read_stored)
+            request.fault = deletion_fault
+            return request
+        case "abandon":
+            return _gated(route, "delete", read_stored, abandons=True)
         case "snapshot":
             return _gated(route, "snapshot", read_stored)
         case "restore":

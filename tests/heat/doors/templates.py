@@ -76,9 +76,12 @@ def why(finding: str = "length: s has 64 characters", hint: str = " (32 are enou
 
 def refusal(answer: requests.Response) -> tuple[int, str]:
     """The status and reason of an answer that is a refusal in Heat's own shape."""
-    title, kind = {400: ("Bad Request", "HTTPBadRequest"), 403: ("Forbidden", "Forbidden")}.get(
-        answer.status_code, ("Service Unavailable", "ServiceUnavailable")
-    )
+    titles = {
+        400: ("Bad Request", "HTTPBadRequest"),
+        403: ("Forbidden", "Forbidden"),
+        409: ("Conflict", "HTTPConflict"),
+    }
+    title, kind = titles.get(answer.status_code, ("Service Unavailable", "ServiceUnavailable"))
     fault = answer.json()
     explanation = fault.get("explanation", "")
     error = {"type": kind, "message": explanation, "traceback": None}

@@ -28,6 +28,10 @@ the `answer`, which every client prints, in the stack's `status_reason`, or nowh
 goes on. Where there is an API filter, heat-api-cfn has its filter too. That API does not tell the filter what it would
 delete, so the filter refuses deletions there if a policy judges them.
 
+python-heatclient 5.3 and `openstack stack` print the `answer` of each operation, as `ERROR: The policies deny this
+stack: ...`, and exit with 1. A denied deletion is 409: for 403 `openstack stack delete` prints only `Forbidden: NAME`.
+After it, the command deletes none of the stacks that come later on its line.
+
 """
 DOORS = (
     ("legacy", "legacy engine, lifecycle plugin"),
