@@ -89,6 +89,13 @@ class Page:
     """The only root to include."""
 
 
+STACK_ORDERS = {
+    "root": "definition.root",
+    "name": "definition.name, definition.root",
+    "findings": "findings DESC, definition.root",
+    "updated": "definition.updated DESC NULLS LAST, definition.root",
+}
+"""The orders of stacks."""
 WHOLE = Page()
 """Everything, over all projects."""
 
@@ -225,22 +232,26 @@ class ScanStore:
         )
         return [StoredFinding(*row) for row in self.database.fetch(filter_projects(query, page.projects))]
 
-    def stacks_page(self, page: Page, outcome: str | None = None) -> list[dict[str, Any]]:
-        """The stacks of a page with the numbers of their open findings, in the order of roots."""
+    def stacks_page(
+        self, page: Page, outcome: str | None = None, search: str = "", sort: str = "root", skip: int = 0
+    ) -> list[dict[str, Any]]:
+        """The stacks of a page with the numbers of their open findings, in one of `STACK_ORDERS`, without the first
+        ones. `search` is a part of their name or root, in any case."""
         names = ("root", "name", "project", "updated", "seen", "decision", "outcome", "unread")
         chosen = [
             "TRUE" if outcome is None else "outcome = :outcome",
             "TRUE" if page.root is None else "definition.root = :root",
-            "definition.root > :after" if page.after else "TRUE",
+            "strpos(lower(definition.name || ' ' || definition.root), :search) > 0" if search else "TRUE",
         ]
         query = _sql(
             f"SELECT {', '.join(f'definition.{name}' for name in names)}, (SELECT count(*) FROM finding WHERE "
-            "finding.root = definition.root AND resolved_at IS NULL) FROM definition "
-            f"WHERE {' AND '.join(chosen)} ORDER BY definition.root LIMIT :number",
+            "finding.root = definition.root AND resolved_at IS NULL) AS findings FROM definition "
+            f"WHERE {' AND '.join(chosen)} ORDER BY {STACK_ORDERS[sort]} LIMIT :number OFFSET :skip",
             outcome=outcome,
             root=page.root,
             number=page.limit,
-            after="".join(page.after),
+            skip=skip,
+            search=search.lower(),
         )
         rows = self.database.fetch(filter_projects(query, page.projects))
         return [dict(zip((*names, "findings"), row, strict=True)) for row in rows]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Table, select
+from sqlalchemy import Table, func, select
 from sqlalchemy.engine import Connection
 
 from datalog_gate.base.records import dataclass
@@ -22,6 +22,12 @@ from datalog_gate.store.transaction import Store
 WAIT = 5.0
 """Seconds that a transaction waits for locks."""
 DAY = 86400.0
+DECISION_ORDERS = {
+    "time": (api_decisions.c.at.desc(), api_decisions.c.id),
+    "name": (api_decisions.c.stack_name, api_decisions.c.at.desc(), api_decisions.c.id),
+    "outcome": (api_decisions.c.outcome.desc(), api_decisions.c.at.desc(), api_decisions.c.id),
+}
+"""The orders of decisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +114,17 @@ class ApiRecords:
         self.store.run(None, lambda rows: rows.execute(change))
 
     def list_decisions(
-        self, projects: Collection[str] | None, before: float | None, limit: int
+        self, projects: Collection[str] | None, search: str, sort: str, skip: int, limit: int
     ) -> list[dict[str, Any]]:
-        """The newest decisions before a time, without their content."""
+        """Decisions in one of `DECISION_ORDERS`, without the first ones and without their content. `search` is a part
+        of the stack's name, in any case."""
         names = "id", "stack_name", "project", "user", "action", "outcome", "at"
-        query = select(*(api_decisions.c[name] for name in names)).order_by(
-            api_decisions.c.at.desc(), api_decisions.c.id
-        )
-        return self._read_page(query, api_decisions, projects, before, limit)
+        columns = api_decisions.c
+        query = select(*(columns[name] for name in names)).offset(skip)
+        query = query.order_by(*DECISION_ORDERS[sort])
+        if search:
+            query = query.where(func.lower(columns.stack_name).contains(search.lower(), autoescape=True))
+        return self._read_page(query, api_decisions, projects, None, limit)
 
     def find_decision(self, id_: str, projects: Collection[str] | None) -> dict[str, Any] | None:
         """The newest decision with this id in some projects, or in any with None."""

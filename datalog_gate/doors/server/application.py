@@ -12,7 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import falcon
 from jsonschema import Draft202012Validator
@@ -34,15 +34,17 @@ from datalog_gate.doors.server.api_table import ENDPOINTS
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.json_body import read_json
 from datalog_gate.doors.server.pages.sessions import PageSessions, SessionFiles
-from datalog_gate.doors.server.pages.site import add_pages
+from datalog_gate.doors.server.pages.site import add_pages, send_problem
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.schemas import Schema
 from datalog_gate.doors.server.server_options import find_folder
+from datalog_gate.pages.rendering import part
 from datalog_gate.store.api_records import Write
 from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
 KEY = re.compile(r"[!-~]{1,255}")
+STACK = re.compile(r"(/(?:v2|pages)/stacks/)(.+?)(/decisions)?", re.DOTALL)
 REPEATED = ("code", "message", "suggestion", "diagnostics")
 """The members of an error that are stored for repeated requests."""
 MOST_WRITTEN = 512 * 1024
@@ -51,7 +53,7 @@ MOST_WRITTEN = 512 * 1024
 
 def create_app(conf: Any, server: PolicyServer, authenticate: Callable[[WSGI], WSGI]) -> WSGI:
     """Create the application. `authenticate` wraps it and identifies the caller: `trust_token` or `trust_keystone`."""
-    app = falcon.App()
+    app = falcon.App(middleware=[_StackNames()])
     app.req_options.strip_url_path_trailing_slash = True
     for path in dict.fromkeys(endpoint.path for endpoint in ENDPOINTS):
         app.add_route(path, _create_resource(conf, server, path))
@@ -85,6 +87,14 @@ def _create_resource(conf: Any, server: PolicyServer, path: str) -> SimpleNamesp
     return SimpleNamespace(**responders)
 
 
+class _StackNames:
+    """Keeps the name of a stack, which may have slashes, in one part of the path."""
+
+    def process_request(self, req: falcon.Request, _resp: falcon.Response) -> None:
+        if match := STACK.fullmatch(req.path):
+            req.path = f"{match[1]}{part(match[2])}{match[3] or ''}"
+
+
 class _Responder:
     """Answers requests to an endpoint."""
 
@@ -104,6 +114,7 @@ class _Responder:
             _check(self._body, body, "the body")
         elif body is not None:
             raise ApiError(400, "unexpected_body", "this operation takes no body")
+        path = {name: unquote(value) if name == "stack" else value for name, value in path.items()}
         for name, value in path.items():
             if not value.isprintable() or len(value) > 255:
                 raise ApiError(404, "not_found", f"there is no {name} of that name")
@@ -282,6 +293,9 @@ def _to_api_error(error: Exception) -> ApiError:
 
 def _answer_error(req: falcon.Request, resp: falcon.Response, error: Exception, _params: Any) -> None:
     refusal = _to_api_error(error)
+    if req.path.startswith("/pages/"):
+        send_problem(req, resp, refusal)
+        return
     resp.status = refusal.status
     for name, value in refusal.headers.items():
         resp.set_header(name, value)

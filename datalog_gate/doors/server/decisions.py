@@ -20,13 +20,14 @@ from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import build_caller
 from datalog_gate.doors.server.access import ALL_PROJECTS
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
-from datalog_gate.doors.server.pagination import read_time_marker, write_page
-from datalog_gate.doors.server.schemas import PAGES, WITH_PAGE, describe_body, describe_object
+from datalog_gate.doors.server.pagination import read_offset, write_page
+from datalog_gate.doors.server.schemas import PAGES, SEARCH, WITH_PAGE, describe_body, describe_object, describe_order
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.feed import StackEntry, read
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
+from datalog_gate.store.api_records import DECISION_ORDERS
 from datalog_gate.store.transaction import StoreError
 from datalog_gate.validation.refusals import find_further_refusals, find_refusals
 
@@ -269,15 +270,16 @@ def _name(policy: Mapping[str, Any], part: Mapping[str, Any]) -> tuple[str, ...]
 @ENDPOINTS.add(
     "GET /v2/decisions",
     "decision:list",
-    "List the decisions that were asked for here, the newest first",
+    "List the decisions that were asked for here",
     answer=describe_object("decisions"),
-    query=PAGES,
+    query={"search": SEARCH, "sort": describe_order(*DECISION_ORDERS), **PAGES},
 )
 def _list_decisions(call: ApiCall) -> Reply:
-    limit = call.query["limit"]
-    rows = call.server.records.list_decisions(call.client.projects, read_time_marker(call), limit + 1)
+    limit, skip = call.query["limit"], read_offset(call)
+    search, sort = call.query.get("search", ""), call.query["sort"]
+    rows = call.server.records.list_decisions(call.client.projects, search, sort, skip, limit + 1)
 
     def show(row: Mapping[str, Any]) -> object:
         return {**row, "at": datetime.fromtimestamp(row["at"], UTC).isoformat("T", "seconds")}
 
-    return Reply(write_page("decisions", rows, limit, lambda row: (repr(row["at"]),), show))
+    return Reply(write_page("decisions", rows, limit, lambda _: (str(skip + limit),), show))

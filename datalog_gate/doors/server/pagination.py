@@ -32,6 +32,14 @@ def read_text_marker(call: ApiCall) -> str:
     return text
 
 
+def read_offset(call: ApiCall) -> int:
+    """Read a marker that is the number of rows before the page. Errors: ApiError."""
+    text = read_text_marker(call)
+    if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise ApiError(400, "invalid", "the marker is not from an earlier answer")
+    return int(text or 0)
+
+
 def read_time_marker(call: ApiCall) -> float | None:
     """Read a marker that is a time. Errors: ApiError."""
     try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from datalog_gate.analysis.policy import Policy
+from datalog_gate.api import Rules
 from datalog_gate.base.values import to_json
 from datalog_gate.decision.policy_set import RuleFile
 from datalog_gate.decision.query import ask
@@ -15,7 +16,7 @@ from datalog_gate.doors.server.decisions import DEFINITION, STACK_NAME, read_def
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.pagination import read_text_marker, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
-from datalog_gate.doors.server.schemas import PAGES, describe_body, describe_object
+from datalog_gate.doors.server.schemas import PAGES, SEARCH, describe_body, describe_object
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import read, write
@@ -49,24 +50,47 @@ ENDPOINTS = EndpointTable()
     "policy:list",
     "List the policies in force, by id",
     answer=describe_object("rules", "policies", policies={"type": "array", "items": POLICY}),
-    query={"level": {"enum": ["deny", "warn", "record"], "description": "only those of this level"}, **PAGES},
+    query={
+        "level": {"enum": ["deny", "warn", "record"], "description": "only those of this level"},
+        "search": SEARCH,
+        **PAGES,
+    },
 )
 def _list(call: ApiCall) -> Reply:
     settings, ruleset = call.server.point.current()
     level, limit = call.query.get("level"), call.query["limit"]
     after = read_text_marker(call)
-    chosen = [policy for policy in ruleset.rules.policies if policy.id > after and level in (None, policy.level)]
+    search = call.query.get("search", "").lower()
+    chosen = [
+        policy
+        for policy in ruleset.rules.policies
+        if policy.id > after and level in (None, policy.level) and search in f"{policy.id} {policy.message}".lower()
+    ]
     page = write_page("policies", chosen, limit, lambda policy: (policy.id,), lambda policy: _to_json(policy, settings))
     return Reply({"rules": ruleset.rules.digest, **page})
 
 
-@ENDPOINTS.add("GET /v2/policies/{policy}", "policy:show", "Show a policy", answer=POLICY)
+@ENDPOINTS.add("GET /v2/policies/{policy}", "policy:show", "Show a policy with the text of its rules", answer=POLICY)
 def _show(call: ApiCall) -> Reply:
     settings, ruleset = call.server.point.current()
     for policy in ruleset.rules.policies:
         if policy.id == call.path["policy"]:
-            return Reply(_to_json(policy, settings))
+            return Reply({**_to_json(policy, settings), "rules": list(_list_rules(policy, ruleset.rules))})
     raise ApiError(404, "not_found", "there is no policy of this id")
+
+
+def _list_rules(policy: Policy, rules: Rules) -> Iterator[dict[str, Any]]:
+    """The text of each rule of a policy, with its place and with the annotations and comments above it."""
+    spans = dict.fromkeys(
+        rule.span for stratum in rules.program.strata for rule in stratum.rules if rule.relation == policy.relation
+    )
+    for span in spans:
+        rows = rules.sources.get(span.file, "").splitlines()
+        first = span.line
+        while first > 1 and rows[first - 2].strip() and not rows[first - 2].endswith("."):
+            first -= 1
+        place = span._replace(line=first, column=1).to_json()
+        yield {"place": place, "text": "\n".join(rows[first - 1 : span.end_line])}
 
 
 def _to_json(policy: Policy, settings: Settings) -> dict[str, Any]:

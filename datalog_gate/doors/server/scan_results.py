@@ -11,11 +11,20 @@ from datalog_gate.base.records import fields
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.doors.server.decisions import DECISION, judge_stored
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
-from datalog_gate.doors.server.pagination import read_marker, write_page
+from datalog_gate.doors.server.pagination import read_marker, read_offset, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
-from datalog_gate.doors.server.schemas import PAGES, POLICY, PROJECT, describe_object, describe_page, describe_text
+from datalog_gate.doors.server.schemas import (
+    PAGES,
+    POLICY,
+    PROJECT,
+    SEARCH,
+    describe_object,
+    describe_order,
+    describe_page,
+    describe_text,
+)
 from datalog_gate.scan.open_findings import count_open, count_stacks, find_entry, read_days
-from datalog_gate.scan.scan_store import Page, StoredFinding
+from datalog_gate.scan.scan_store import STACK_ORDERS, Page, StoredFinding
 
 OUTCOMES = ["allow", "allow_with_warnings", "deny", "indeterminate"]
 _KEY = attrgetter("policy", "root", "key", "first_seen")
@@ -60,19 +69,22 @@ def _list_findings(call: ApiCall) -> Reply:
 @ENDPOINTS.add(
     "GET /v2/stacks",
     "stack:list",
-    "List the stacks of the last scan, by root",
+    "List the stacks of the last scan",
     answer=describe_page("stacks", STACK),
     query={
         "project": PROJECT,
         "outcome": {"enum": OUTCOMES, "description": "only those with this outcome"},
+        "search": SEARCH,
+        "sort": describe_order(*STACK_ORDERS),
         **PAGES,
     },
 )
 def _list_stacks(call: ApiCall) -> Reply:
-    page = _read_page(call, 1)
+    query, skip = call.query, read_offset(call)
+    page = Page(call.client.narrow(query.get("project")), query["limit"] + 1)
     with open_scan_store(call.server.options) as store:
-        stacks = store.stacks_page(page, call.query.get("outcome"))
-    return Reply(write_page("stacks", stacks, call.query["limit"], lambda stack: (stack["root"],)))
+        stacks = store.stacks_page(page, query.get("outcome"), query.get("search", ""), query["sort"], skip)
+    return Reply(write_page("stacks", stacks, query["limit"], lambda _: (str(skip + query["limit"]),)))
 
 
 @ENDPOINTS.add("GET /v2/stacks/{stack}", "stack:show", "Show a stack with its open findings", answer=STACK)

@@ -23,6 +23,15 @@ def describe_text(description: str) -> Schema:
     return {"type": "string", "maxLength": 255, "description": description}
 
 
+def describe_order(*names: str) -> Schema:
+    """The schema of a parameter with the orders of a list, the default first."""
+    return {
+        "enum": list(names),
+        "default": names[0],
+        "description": "the order: numbers and times begin with the largest",
+    }
+
+
 def describe_page(name: str, item: Schema) -> Schema:
     """The schema of an answer with a page."""
     return describe_object(name, **{name: {"type": "array", "items": item}})
@@ -38,4 +47,5 @@ LIMIT: Schema = {
 MARKER: Schema = {"type": "string", "maxLength": 4000, "description": "`next` of the previous answer"}
 PAGES = {"limit": LIMIT, "marker": MARKER}
 WITH_PAGE = {"page": {"type": "boolean", "default": False, "description": "with everything that its page shows"}}
+SEARCH = describe_text("only those whose name contains this, in any case")
 PROJECT, POLICY = describe_text("only those of this project"), describe_text("only those of this policy")

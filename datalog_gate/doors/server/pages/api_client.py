@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from datalog_gate.doors.server.access import WSGI, Environ
 
@@ -39,7 +39,7 @@ class ApiClient:
         content = b"" if body is None else json.dumps(body).encode()
         environ = self._environ | {
             "REQUEST_METHOD": method,
-            "PATH_INFO": path,
+            "PATH_INFO": unquote(path),
             "QUERY_STRING": query,
             "CONTENT_LENGTH": str(len(content)),
             "CONTENT_TYPE": "application/json",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import falcon
 
+from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.server.access import WSGI, Client
 from datalog_gate.doors.server.endpoint import ApiError
@@ -47,6 +48,8 @@ class _Page:
         with keep_scan_store():
             self._answer(req, resp, path, {})
 
+    on_head = on_get
+
     def on_post(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
         form = read_form(req)
         if form.pop("form_key", "") != req.env.get("datalog_gate.form_key") or not is_same_site(req):
@@ -58,6 +61,7 @@ class _Page:
     def _answer(
         self, req: falcon.Request, resp: falcon.Response, path: Mapping[str, str], form: dict[str, str]
     ) -> None:
+        path = {name: unquote(value) if name == "stack" else value for name, value in path.items()}
         req.env["datalog_gate.operation"] = f"page:{self._view.template.removesuffix('.html')}"
         client: Client = self._identify(req.env)
         if not client.credentials:
@@ -118,6 +122,17 @@ def _find_twin(view: View, req: falcon.Request) -> str:
     return f"{twin.partition('{')[0]}{req.relative_uri.partition('?')[0].rpartition('/')[2]}" if "{" in twin else twin
 
 
+def send_problem(req: falcon.Request, resp: falcon.Response, error: ApiError) -> None:
+    """Answer with a page that says why there is no other."""
+    for name, value in error.headers.items():
+        resp.set_header(name, value)
+    problem = RefusedRequestError(error.status, {"detail": error.message, "suggestion": error.suggestion})
+    title = "There is no such page" if error.status == 404 else "Not possible"
+    if error.status == 404:
+        problem = RefusedRequestError(404, {"detail": f"there is no page at {shorten(req.path, 100)}"})
+    _send(resp, error.status, _render(req, "problem.html", title, problem=problem))
+
+
 def _send(resp: falcon.Response, status: int, text: str) -> None:
     resp.status, resp.content_type, resp.text = status, "text/html; charset=utf-8", text
     for name, value in {
@@ -152,6 +167,8 @@ class _Style:
         resp.set_header("Cache-Control", "max-age=300")
         resp.set_header("X-Content-Type-Options", "nosniff")
 
+    on_head = on_get
+
 
 class _SignIn:
     """Accepts the server's token, or a Keystone password or token, and starts a session."""
@@ -161,6 +178,8 @@ class _SignIn:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         self._show(req, resp, 200, "")
+
+    on_head = on_get
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         form = read_form(req)

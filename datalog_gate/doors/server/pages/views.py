@@ -90,7 +90,8 @@ def _add_up(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, int
 
 
 def _show_decisions(call: PageCall) -> Shown:
-    return Shown("Decisions", call.list("/v2/decisions"))
+    query = {name: call.query.get(name, "") for name in ("search", "sort")}
+    return Shown("Decisions", {**call.list("/v2/decisions", **query), "query": query})
 
 
 def _show_decision(call: PageCall) -> Shown:
@@ -101,7 +102,7 @@ def _show_decision(call: PageCall) -> Shown:
 
 
 def _show_stacks(call: PageCall) -> Shown:
-    query = {name: call.query.get(name, "") for name in ("outcome", "project")}
+    query = {name: call.query.get(name, "") for name in ("outcome", "project", "search", "sort")}
     return Shown("Stacks", {**call.list("/v2/stacks", **query), "query": query})
 
 
@@ -118,12 +119,13 @@ def _judge_stack(call: PageCall) -> str:
 
 
 def _show_policies(call: PageCall) -> Shown:
-    policies = call.list("/v2/policies", level=call.query.get("level"))
+    search = call.query.get("search", "")
+    policies = call.list("/v2/policies", level=call.query.get("level"), search=search)
     numbers: dict[str, int] = {}
     with suppress(RefusedRequestError):  # there are no numbers without scans
         for row in call.api.get("/v2/overview")["findings"]:
             numbers[row["policy"]] = numbers.get(row["policy"], 0) + row["number"]
-    return Shown("Policies", {**policies, "numbers": numbers, "level": call.query.get("level", "")})
+    return Shown("Policies", {**policies, "numbers": numbers, "level": call.query.get("level", ""), "search": search})
 
 
 def _show_policy(call: PageCall) -> Shown:
@@ -245,11 +247,11 @@ def _run_trial(call: PageCall) -> str:
 
 VIEWS = (
     View("/pages", "home.html", "Cloud", _show_home, twin="/v2/overview"),
-    View("/pages/decisions", "decision_list.html", "Decisions", _show_decisions),
+    View("/pages/decisions", "decision_list.html", "Decisions", _show_decisions, filters=("search", "sort")),
     View("/pages/decisions/{decision}", "decision_page.html", "Decisions", _show_decision),
-    View("/pages/stacks", "stacks.html", "Stacks", _show_stacks, filters=("outcome", "project")),
+    View("/pages/stacks", "stacks.html", "Stacks", _show_stacks, filters=("outcome", "project", "search", "sort")),
     View("/pages/stacks/{stack}", "stack.html", "Stacks", _show_stack, post=_judge_stack),
-    View("/pages/policies", "policies.html", "Policies", _show_policies, filters=("level",)),
+    View("/pages/policies", "policies.html", "Policies", _show_policies, filters=("level", "search")),
     View("/pages/policies/{policy}", "policy.html", "Policies", _show_policy),
     View("/pages/approvals", "approvals.html", "Approvals", _show_approvals, filters=("state",)),
     View("/pages/approvals/{approval}", "approval.html", "Approvals", _show_approval, post=_answer_approval),

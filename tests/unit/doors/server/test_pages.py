@@ -18,8 +18,10 @@ from datalog_gate.doors.server.pages.views import VIEWS
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.scan_access import keep_scan_store, open_scan_store
 from datalog_gate.doors.server.serving import read_config
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.plots import plot_days
-from tests.page_site import HOSTILE, ask_for_approval, fill, fill_hostile, hostile_stack, template
+from datalog_gate.scan.feed import StackEntry
+from tests.page_site import HOSTILE, RULES, ask_for_approval, fill, fill_hostile, hostile_stack, template
 from tests.unit.doors.server.test_server import TOKEN, create_client, trust_users
 from tests.unit.pages.test_decision_page import Page
 from tests.waiting import wait
@@ -323,6 +325,84 @@ def test_a_stored_stack_is_judged_again_and_shows_its_graph_and_template(browser
     assert text_of(page).startswith("Allowed, with warnings stack-0 ! 1 warning What to change size 1 finding")
     assert page.text.count("<svg") == 1
     assert browser.post("/pages/stacks/r00001", {}, "ann").status_code == 404
+
+
+def rows_of(answer: Result) -> list[str]:
+    """The first cells of the rows of a page's table."""
+    return re.findall(r"<tr><td[^>]*>(?:<a [^>]*>)?([^<]*)", answer.text)
+
+
+def test_lists_are_searched_and_sorted_and_keep_both_on_the_next_page(browser: Browser) -> None:
+    assert rows_of(browser.get("/pages/stacks?search=STACK-4")) == ["stack-4"]
+    assert rows_of(browser.get("/pages/stacks?sort=findings"))[:3] == ["stack-0", "stack-3", "stack-5"]
+    assert rows_of(browser.get("/pages/policies?search=reach")) == ["ssh"]
+    for name in ("web", "db"):
+        browser._operator.simulate_post(
+            "/v2/decisions", json={"template": template(0), "stack_name": name}, headers={"X-Auth-Token": TOKEN}
+        )
+    assert rows_of(browser.get("/pages/decisions")) == ["db", "web"]
+    assert rows_of(browser.get("/pages/decisions?search=E")) == ["web"]
+    query = {"search": "b", "sort": "name", "limit": 1}
+    headers = {"X-Auth-Token": TOKEN}
+    first = browser._operator.simulate_get("/v2/decisions", params=query, headers=headers).json
+    second = browser._operator.simulate_get("/v2/decisions", params={**query, "marker": first["next"]}, headers=headers)
+    names = [row["stack_name"] for row in (*first["decisions"], *second.json["decisions"])]
+    assert (names, "next" in second.json) == (["db", "web"], False)
+
+
+def test_a_stack_whose_id_has_a_slash_opens_and_is_judged(tmp_path: Path) -> None:
+    names = ("in/web.yaml", "50%2F/a b.yaml")
+    more = [StackEntry(name, name, "p1", StackDefinition(template(3))) for name in names]
+    fill(tmp_path, more=more)
+    browser = Browser(tmp_path)
+    links = [href for href in hrefs(browser.get("/pages/stacks")) if "yaml" in href]
+    assert list(dict.fromkeys(links)) == ["/pages/stacks/50%252F%2Fa%20b.yaml", "/pages/stacks/in%2Fweb.yaml"]
+    for name, link in zip(names, sorted(set(links), reverse=True), strict=True):
+        page = browser.get(link)
+        assert text_of(page).startswith(f"Denied {name} Id {name} Project p1")
+        [twin] = re.findall('rel="alternate" type="application/json" href="(.*?)"', page.text)
+        answer = browser._operator.simulate_get(twin, headers={"X-Auth-Token": TOKEN})
+        assert (answer.status_code, answer.json["root"]) == (200, name)
+        assert browser.get(location(browser.post(link, {}))).status_code == 200
+
+
+def test_a_policy_shows_the_text_of_its_rules_with_their_place(browser: Browser) -> None:
+    text = text_of(browser.get("/pages/policies/ssh"))
+    rule = RULES[: RULES.index("@warn")].strip()
+    assert f"site.dl:1 {' '.join(rule.split())} Open findings" in text
+
+
+@pytest.mark.parametrize("path", ["/pages/nothing", "/pages/policies/a/b", "/pages/stacks/none"])
+def test_an_unknown_page_is_a_page(browser: Browser, path: str) -> None:
+    answer = browser.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "To the first page" in text_of(answer)
+
+
+def test_each_page_answers_head_without_a_body(browser: Browser) -> None:
+    names = make_pages(browser, "r00000", template(0))
+    paths = [*(view.path.format(**names) for view in VIEWS), "/pages/style.css", "/pages/sign-in"]
+    answers = [browser._ask("HEAD", path, "", TOKEN) for path in paths]
+    assert {(answer.status_code, answer.content) for answer in answers} == {(200, b"")}
+
+
+def test_an_empty_page_says_what_fills_it(tmp_path: Path) -> None:
+    fill(tmp_path, stacks=0)
+    (tmp_path / "cloud.jsonl").write_text("")
+    browser = Browser(tmp_path)
+    commands = {
+        "stacks": "datalog-gate scan run",
+        "decisions": "openstack gate check web.yaml",
+        "approvals": "openstack gate approval list",
+        "waivers": "openstack gate waiver create POLICY --project ID --reason TEXT --expires DAY",
+        "inventory": "datalog-gate inventory pull",
+        "policies?search=none": "datalog-gate rules init rules",
+    }
+    shown = {
+        path: re.findall("<code>((?:datalog-gate|openstack) [^<]*)</code>", browser.get(f"/pages/{path}").text)
+        for path in commands
+    }
+    assert {path: command[0] for path, command in shown.items()} == commands
 
 
 def test_a_decision_links_to_its_policies_its_stack_and_a_waiver(browser: Browser) -> None:
