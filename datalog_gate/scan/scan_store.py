@@ -102,7 +102,8 @@ WHOLE = Page()
 
 class ScanStore:
     """The tables of a scan in a database. Errors of all methods: those of the database. Missing tables are created,
-    unless the database is `read_only`: then only findings and stacks are read."""
+    unless the database is `read_only`. Then only findings and stacks are read from PostgreSQL, which has no temporary
+    tables then."""
 
     def __init__(self, database: Database, catalogue: Catalogue = SHIPPED, read_only: bool = False) -> None:
         self.database = database
@@ -111,6 +112,7 @@ class ScanStore:
         if not read_only:
             for name, columns in (TABLES | FILE_TABLE).items():
                 self.database.execute(create_table(name, columns))
+        if not read_only or database.dialect == "duckdb":
             for name, columns in TEMPORARY.items():
                 self.database.execute(create_table(name, columns, temporary=True))
         self._fact_tables: dict[str, str] = dict(self._fetch("SELECT name, table_name FROM relation"))

@@ -190,7 +190,9 @@ def open_database(url: str = ":memory:", memory: str = "1GB", read_only: bool = 
 
 
 def explain(error: Exception, url: str) -> str:
-    """The message of a driver, without the password of its URL."""
+    """The message of a driver, without the password of its URL, or what it means that a file is locked."""
+    if "Could not set lock on file" in str(error):
+        return "another program is writing to it: wait until that is done"
     return masked(" ".join(str(error).split()), find_url_secrets(url))
 
 

@@ -389,14 +389,19 @@ def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[Sc
     """Open the store; `run` creates it if it is missing. Errors: InputError."""
     from datalog_gate.engine.sql.database import explain, list_driver_errors, open_database
     from datalog_gate.scan.scan_store import ScanStore
+    from datalog_gate.scan.store_file import open_for_run
     from datalog_gate.schema.catalogue import SHIPPED
 
-    if options.part not in ("run", "watch") and "://" not in options.store and not Path(options.store).exists():
+    runs, is_file = options.part in ("run", "watch"), "://" not in options.store
+    if not runs and is_file and not Path(options.store).exists():
         raise InputError.of(f"there is no store {options.store}", suggestion="create one with `datalog-gate scan run`")
+    catalogue = rules.catalogue if rules else SHIPPED
     before = os.umask(0o077)  # definitions may hold what only their owners should read
     try:
-        with open_database(options.store) as database:
-            yield ScanStore(database, rules.catalogue if rules else SHIPPED)
+        reads_file = is_file and not runs
+        opened = open_for_run(options.store) if runs else open_database(options.store, read_only=reads_file)
+        with opened as database:
+            yield ScanStore(database, catalogue, read_only=reads_file)
     except list_driver_errors() as error:
         raise InputError.of(f"the store {options.store} fails: {explain(error, options.store)}") from None
     finally:
