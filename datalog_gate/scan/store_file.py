@@ -45,7 +45,7 @@ def open_for_run(url: str) -> Iterator[Database]:
 def _lock(path: str) -> Iterator[None]:
     """Be the only run on a file. The lock ends with the process. Errors: InputError."""
     try:
-        lock = os.open(f"{path}.lock", os.O_CREAT | os.O_WRONLY)
+        lock = os.open(f"{path}.lock", os.O_CREAT | os.O_WRONLY, 0o600)
     except OSError as error:
         raise InputError.of(f"the store {path} fails: {error.strerror}") from None
     try:
