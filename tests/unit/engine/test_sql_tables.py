@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from itertools import product
 
 import pytest
 from sqlglot import exp
 
-from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Row
+from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Row, Value
 from datalog_gate.engine.sql.database import Database, open_database
 from datalog_gate.engine.sql.tables import (
     LIMIT,
@@ -16,6 +17,8 @@ from datalog_gate.engine.sql.tables import (
     Representation,
     SqlColumn,
     SqlRow,
+    SqlValue,
+    encode_plain,
     identifier,
     table_name,
 )
@@ -128,3 +131,22 @@ def test_a_database_in_a_file_can_be_opened_again(tmp_path: object) -> None:
         database.insert(TABLE.name, ["n"], [[5]])
     with open_database(path) as database:
         assert database.fetch(query) == [(5,)]
+
+
+@pytest.mark.parametrize("representation", Representation)
+def test_a_column_is_encoded_at_once_as_value_by_value(representation: Representation) -> None:
+    texts: list[Value] = [None, "", "a", "ä", "\0", "\ud800"]
+    ids: list[Value] = [None, *(ResourceId(text) for text in texts if isinstance(text, str))]
+    columns = [values for pool in (texts, ids, [None, "a", ResourceId("b"), 1, TRUE]) for values in product(pool, pool)]
+    for values in columns:
+        single = [encode_or_fail(representation, value) for value in values]
+        plain = encode_plain(representation, values)
+        assert plain is None or [*plain] == single
+    assert any(encode_plain(representation, values) for values in columns)
+
+
+def encode_or_fail(representation: Representation, value: Value) -> SqlValue | type[ValueError]:
+    try:
+        return representation.encode(value)
+    except ValueError:
+        return ValueError
