@@ -32,7 +32,7 @@ resources:
 OPEN_TO_ALL = TEXT.replace("{get_param: prefix}", "0.0.0.0/0")
 DENIED = (
     "8:74-83 error [net.open_ssh] security group group lets 0.0.0.0/0 reach port 22"
-    " / limit remote_ip_prefix to an office network"
+    " / limit remote_ip_prefix to at most a /16, or a /48 of IPv6"
 )
 
 
@@ -54,7 +54,7 @@ async def test_hover_on_a_finding_says_why_it_holds(editor: Editor) -> None:
     assert lines[:6] == [
         "**net.open_ssh**: security group group lets 0.0.0.0/0 reach port 22",
         "",
-        "hint: limit remote_ip_prefix to an office network",
+        "hint: limit remote_ip_prefix to at most a /16, or a /48 of IPv6",
         "",
         "```text",
         "  why   ingress(web/group, 0.0.0.0/0, tcp, 22, 22)                                 rules/net/ssh.dl:24",
@@ -66,7 +66,7 @@ async def test_what_is_not_known_is_a_warning_at_its_value(editor: Editor) -> No
     text = TEXT.replace(", default: 10.0.0.0/16", "")
     assert await editor.open(WEB, text) == [
         "8:74-93 warning [net.open_ssh] security group group lets ? reach port 22: "
-        "depends on parameter prefix / limit remote_ip_prefix to an office network"
+        "depends on parameter prefix / limit remote_ip_prefix to at most a /16, or a /48 of IPv6"
     ]
 
 

@@ -43,7 +43,7 @@ def test_a_decision_is_the_json_of_the_contract() -> None:
     assert isinstance(digests, dict)
     violation = {
         "policy": "net.open_ssh", "level": "deny", "mode": "enforce",
-        "hint": "limit remote_ip_prefix to an office network",
+        "hint": "limit remote_ip_prefix to at most a /16, or a /48 of IPv6",
         "message": "security group bastion_sg lets 0.0.0.0/0 reach port 22", "relation": "ssh:open_ssh",
         "row": ["bastion/bastion_sg", "0.0.0.0/0"], "resource": "bastion/bastion_sg", "change": None, "because": [],
         "place": {"file": str(BASTION / "template.yaml"), "line": 17, "column": 34},
