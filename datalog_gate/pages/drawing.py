@@ -1,7 +1,8 @@
 """The graph of a stack: its resources, their findings and dependencies.
 
-For a large stack it shows the resources with findings and their neighbours; the others are listed by type. A group or
-nested stack is one node with all findings inside it.
+In a large stack the resources of a type without findings are one node. A group or nested stack is one node with all
+findings inside it. A resource that only connects two others is a labelled edge, and one that many need is a tag on
+these. An edge that follows from two others is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from datalog_gate.stack.model import GROUPS, Resource, Stack
 WHOLE = 60
 """The maximum number of resources of a stack that is drawn completely."""
 MOST = 40
-"""The maximum number of nodes in the drawing of a larger one."""
+"""The maximum number of resources with findings that are drawn of a larger one."""
+SHARED = 5
+"""A resource that more others need than these is a tag on them."""
+FEWER = 2
+"""The same while there are more than `EDGES` edges."""
+EDGES = 30
+CONNECTING = ("Attachment", "Association", "RouterInterface")
+"""The ends of types that only connect two resources."""
 DRAWINGS = 8
 """The maximum number of stacks of a tree that are drawn."""
 CHARACTER, SMALL = 8.4, 6.5
@@ -54,6 +62,14 @@ class DrawnNode:
     width: float
     opens: str
     """The path of its nested stack; empty without one."""
+    lists: int
+    """The index of `Drawing.others` that it stands for; -1 for a resource."""
+    own_tag: str
+    """Its tag, if it is a tag on others; empty otherwise."""
+    tags: tuple[str, ...]
+    """The tags of what it needs."""
+    arrows: tuple[int, ...]
+    """The indexes of its arrows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +82,10 @@ class Arrow:
     """Whether the template says `depends_on`; otherwise a value refers to it."""
     grave: bool
     """Whether both ends have denying findings."""
+    label: str
+    """The type of the resource that it stands for; empty for a dependency."""
+    middle: Point
+    """The place of the label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +98,12 @@ class Drawing:
     """The number of its resources."""
     nodes: tuple[DrawnNode, ...]
     arrows: tuple[Arrow, ...]
+    tags: tuple[tuple[str, str], ...]
+    """The tags and the names of the resources that they stand for."""
     others: tuple[tuple[str, tuple[str, ...]], ...]
-    """The names of the resources that are not drawn, by type, the most frequent type first."""
+    """The names of the resources that are not drawn on their own, by type, the most frequent type first."""
+    left_out: int
+    """The number of resources with findings among these."""
     width: float
     height: float
     folded: bool
@@ -105,65 +129,139 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]], folded: bool) 
         if path.startswith(f"{stack.id}/"):
             inside.setdefault(path[len(stack.id) + 1 :].partition("/")[0], []).extend(several)
     named = {resource.name: resource for resource in stack.resources}
-    shown = _select(named, inside)
-    kinds = {name: _kind(named[name]) for name in shown}
-    widths = {name: PADDING + max(_measure(name[:LONGEST]) + 2 * CHARACTER, SMALL * len(kinds[name])) for name in shown}
-    edges = {(need, name): why for name in shown for need, why in named[name].requires.items() if need in shown}
+    gravest = {name: min(several, key=WORDS.index) for name, several in inside.items()}
+    links = _find_links(named, inside)
+    shown = [name for name in named if name not in links]
+    if len(named) > WHOLE:
+        shown = sorted((name for name in named if name in inside), key=lambda name: WORDS.index(gravest[name]))[:MOST]
+        shown = [name for name in named if name in shown]
+    grouped: dict[str, list[str]] = {}
+    for name in named:
+        if name not in shown and name not in links:
+            grouped.setdefault(_type(named[name]), []).append(name)
+    shown += [names[0] for names in grouped.values() if len(names) == 1]
+    others = sorted((item for item in grouped.items() if len(item[1]) > 1), key=lambda item: -len(item[1]))
+    vertices = {name: name for name in shown}
+    labels: dict[str, tuple[str, str]] = {name: (_cut(name), _kind(named[name])) for name in shown}
+    for at, (kind, names) in enumerate(others):
+        vertices |= dict.fromkeys(names, f"/{at}")  # no resource has this name
+        flagged = sum(name in inside for name in names)
+        finding = f"{format_count(flagged, 'of them has', 'of them have')} findings" if flagged else "without a finding"
+        labels[f"/{at}"] = f"{len(names)} {kind}", finding
+    grave = {name for name in shown if gravest.get(name) == "deny"}
+    edges, tags = _share(_list_edges(named, vertices), grave, len(links))
+    for name, (start, end) in links.items():
+        if vertices[start] != vertices[end]:
+            edges.setdefault((vertices[start], vertices[end]), _type(named[name]).rpartition(" ")[2])
+    widths = {key: PADDING + _widen(*texts) for key, texts in labels.items()}
     layout = arrange(widths, edges)
-    gravest = {name: min(inside[name], key=WORDS.index) if name in inside else "" for name in shown}
-    nodes = [
-        DrawnNode(
-            path=named[name].id.path,
-            name=name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…",
-            kind=kinds[name],
-            word=gravest[name],
-            findings=len(inside.get(name, ())),
-            x=layout.positions[name][0],
-            y=layout.positions[name][1],
-            width=round(widths[name], 1),
-            opens=nested.id if (nested := named[name].nested) else "",
+    routes = list(layout.routes.items())
+    arrows = [_draw_arrow(points, edges[edge], edge[0] in grave and edge[1] in grave) for edge, points in routes]
+    nodes = []
+    for key, (name, kind) in labels.items():
+        resource = named.get(key)
+        nodes.append(
+            DrawnNode(
+                path=resource.id.path if resource else name,
+                name=name,
+                kind=kind,
+                word=gravest.get(key, ""),
+                findings=len(inside.get(key, ())),
+                x=layout.positions[key][0],
+                y=layout.positions[key][1],
+                width=round(widths[key], 1),
+                opens=resource.nested.id if resource and resource.nested else "",
+                lists=-1 if resource else int(key[1:]),
+                own_tag=next((tag for tag, (of, _) in tags.items() if of == key), ""),
+                tags=tuple(tag for tag, (_, needing) in tags.items() if key in needing),
+                arrows=tuple(at for at, (edge, _) in enumerate(routes) if key in edge),
+            )
         )
-        for name in shown
-    ]
-    arrows = [
-        Arrow(_curve(points), edges[edge] == "explicit", gravest[edge[0]] == gravest[edge[1]] == "deny")
-        for edge, points in layout.routes.items()
-    ]
-    others: dict[str, list[str]] = {}
-    for name, resource in named.items():
-        if name not in widths:
-            others.setdefault(_type(resource), []).append(name)
     return Drawing(
         stack=stack.id,
         resources=len(named),
         nodes=tuple(nodes),
         arrows=tuple(arrows),
-        others=tuple((kind, tuple(names)) for kind, names in sorted(others.items(), key=lambda item: -len(item[1]))),
+        tags=tuple((tag, labels[of][0]) for tag, (of, _) in tags.items()),
+        others=tuple((kind, tuple(names)) for kind, names in others),
+        left_out=sum(name not in shown for name in inside),
         width=layout.width,
         height=layout.height,
         folded=folded,
     )
 
 
+def _find_links(named: Mapping[str, Resource], flagged: Collection[str]) -> dict[str, tuple[str, str]]:
+    """The resources without a finding that only connect two others, with these: a server comes last."""
+    needed = {need for resource in named.values() for need in resource.requires}
+    links = {}
+    for name, resource in named.items():
+        ends = [need for need in resource.requires if need in named]
+        if resource.type.endswith(CONNECTING) and name not in flagged and name not in needed and len(ends) == 2:
+            start, end = sorted(ends, key=lambda need: named[need].type == "OS::Nova::Server")
+            links[name] = start, end
+    return links
+
+
+def _list_edges(named: Mapping[str, Resource], vertices: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """The dependencies between vertices, ``explicit`` or not, except those that follow from two others."""
+    edges: dict[tuple[str, str], str] = {}
+    for name, vertex in vertices.items():
+        for need, why in named[name].requires.items():
+            if need in vertices and vertices[need] != vertex:
+                edges.setdefault((vertices[need], vertex), why)
+    below: dict[str, set[str]] = {}
+    for upper, lower in edges:
+        below.setdefault(upper, set()).add(lower)
+    return {
+        (upper, lower): why
+        for (upper, lower), why in edges.items()
+        if not any(lower in below.get(middle, ()) and upper not in below.get(middle, ()) for middle in below[upper])
+    }
+
+
+def _share(
+    edges: dict[tuple[str, str], str], grave: Collection[str], more: int
+) -> tuple[dict[tuple[str, str], str], dict[str, tuple[str, Collection[str]]]]:
+    """The edges without those from vertices that many need, and a tag for each of these with the vertices that need it.
+    Edges between two of `grave` stay. `more` edges are drawn besides."""
+    needing: dict[str, list[str]] = {}
+    for upper, lower in edges:
+        if not {upper, lower} <= set(grave):
+            needing.setdefault(upper, []).append(lower)
+    left, tags = dict(edges), dict[str, tuple[str, Collection[str]]]()
+    dependent = {lower for _, lower in edges}
+    for upper, lowers in sorted(needing.items(), key=lambda item: (-len(item[1]), item[0] in dependent)):
+        if len(lowers) > SHARED or (len(left) + more > EDGES and len(lowers) > FEWER):
+            tags[_name_tag(len(tags))] = upper, lowers
+            for lower in lowers:
+                del left[upper, lower]
+    return left, tags
+
+
+def _name_tag(number: int) -> str:
+    """A letter for the first 26 tags, then numbers."""
+    return chr(ord("A") + number) if number < 26 else str(number + 1)
+
+
+def _draw_arrow(points: Sequence[Point], why: str, grave: bool) -> Arrow:
+    label = "" if why in ("", "explicit", "implicit") or why.islower() else why
+    (x, y), (end_x, end_y) = points[-2:]
+    middle = round((x + end_x) / 2, 1), round((y + end_y) / 2, 1)
+    return Arrow(_curve(points), why == "explicit", grave, label, middle)
+
+
+def _widen(name: str, kind: str) -> float:
+    """The width of the texts of a node."""
+    return max(_measure(name) + 2 * CHARACTER, SMALL * len(kind))
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
 def _measure(name: str) -> float:
     return sum(CHARACTER if character.isascii() else BROAD for character in name)
-
-
-def _select(named: Mapping[str, Resource], flagged: Collection[str]) -> list[str]:
-    """The names to draw, in template order: all if there is room, otherwise those with findings, then their
-    dependencies and dependents."""
-    if len(named) <= WHOLE:
-        return list(named)
-    first = [name for name in named if name in flagged][:MOST]
-    chosen = dict.fromkeys(first)
-    near = [need for name in first for need in named[name].requires if need in named]
-    near += [name for name, resource in named.items() if any(need in flagged for need in resource.requires)]
-    for name in near:
-        if len(chosen) < MOST:
-            chosen[name] = None
-    if not first:
-        chosen = dict.fromkeys(list(named)[:MOST])
-    return [name for name in named if name in chosen]
 
 
 def _kind(resource: Resource) -> str:

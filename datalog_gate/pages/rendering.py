@@ -24,6 +24,8 @@ from datalog_gate.pages.layout import HEIGHT
 
 LONGEST = 1000
 """The maximum length of a text; parts of pages cut theirs shorter."""
+TONES = 6
+"""The number of colours of tags."""
 OUTCOMES = {
     "deny": "Denied",
     "allow": "Allowed",
@@ -66,7 +68,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(age=_age, block=_block, breakable=_breakable, count=format_count, data=_data, part=part)
-    environment.globals.update(url_part=part)
+    environment.globals.update(tag_tone=_tone, url_part=part)
     environment.globals.update(few=FEW, headings=HEADINGS, height=int(HEIGHT), outcomes=OUTCOMES, signs=SIGNS)
     environment.globals["place"] = _place
     return environment
@@ -75,6 +77,11 @@ def _environment() -> Environment:
 def _show(value: object) -> object:
     """A text without characters that change how other text reads, such as direction marks; tabs become blanks."""
     return printable(value[:LONGEST].replace("\t", " ")) if type(value) is str else value
+
+
+def _tone(tag: str) -> int:
+    """The number of the colour of a tag in a graph."""
+    return (ord(tag) - ord("A") if tag.isalpha() else int(tag)) % TONES
 
 
 def _breakable(text: str) -> Markup:

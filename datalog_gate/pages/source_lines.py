@@ -15,7 +15,7 @@ WHOLE = 400
 """The maximum number of lines of a file that is shown completely."""
 FIRST = 60
 """The number of lines that are shown of a longer one without a finding."""
-AROUND = 3
+AROUND = 2
 """The number of lines around a finding that are shown of a longer one."""
 LONGEST = 300
 """The maximum number of characters of a line."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Iterator
 from hashlib import sha256
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from datalog_gate.files.templates import read_stack
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.pages.drawing import MOST, WHOLE, draw
 from datalog_gate.pages.fix_diff import FixDiffs
+from datalog_gate.pages.layout import HEIGHT
 from datalog_gate.pages.source_lines import Mark, SourceTexts, mark_lines, mark_mistake
 from datalog_gate.stack.model import Resource
 from tests.page_site import hostile_template
@@ -138,35 +141,123 @@ def test_hostile_names_and_texts_are_texts_everywhere() -> None:
     assert len(text) < 60_000
 
 
-def test_a_stack_of_500_resources_shows_findings_with_neighbours_in_less_than_100_kb() -> None:
+def test_a_stack_of_300_resources_shows_findings_apart_and_others_by_type_in_less_than_100_kb() -> None:
     servers = "".join(
         f"""  data_{at}: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}
   web_{at}:
     type: OS::Nova::Server
     depends_on: data_{at}
-    properties: {{image: new, flavor: {"huge" if at % 10 == 0 else "small"}}}
+    properties: {{image: new, flavor: {"huge" if at % 3 == 0 else "small"}}}
 """
-        for at in range(250)
+        for at in range(150)
     )
     page = write_page(f"{HEAD}resources:\n{servers}")
     assert 40_000 < len(page.encode()) < 100_000
-    assert "40 of 500 resources and 15 arrows" in page
     text = Page(page).text
-    assert ("235 Cinder Volume not drawn data_1, data_2," in text, "225 Nova Server not drawn web_1," in text) == (
-        True,
-        True,
-    )
+    assert "web: 300 resources in 42 boxes with 0 lines" in text
+    assert "150 Cinder Volume without a finding A 110 Nova Server" in text
+    assert "10 resources with findings are not drawn apart, but listed here: 150 Cinder Volume data_0, data_1," in text
+    assert "110 Nova Server 10 of them have findings" in text
+    [listed] = re.findall(r'href="#(d0-o\S+)" aria-label="110 Nova Server', page)
+    assert f'id="{listed}">web_1, ' in page.replace("<wbr>", "")
 
 
 def test_a_small_stack_is_drawn_whole_and_a_larger_one_by_its_findings() -> None:
     texts = [f"  v{at}: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n" for at in range(WHOLE + 1)]
+    texts.append("  n: {type: OS::Neutron::Net}\n")
     small, large = (
-        read_stack(template=f"{HEAD}resources:\n{''.join(chosen)}", stack_name="s") for chosen in (texts[:-1], texts)
+        read_stack(template=f"{HEAD}resources:\n{''.join(chosen)}", stack_name="s") for chosen in (texts[2:], texts)
     )
-    assert [len(drawing.nodes) for stack in (small, large) for drawing in draw(stack, {})] == [WHOLE, MOST]
+    assert [len(drawing.nodes) for stack in (small, large) for drawing in draw(stack, {})] == [WHOLE, 2]
     [drawing] = draw(large, {"s/v7": ["warn", "deny"]})
-    assert [(node.path, node.word, node.findings) for node in drawing.nodes] == [("s/v7", "deny", 2)]
+    assert [(node.path, node.word, node.findings, node.lists) for node in drawing.nodes] == [
+        ("s/v7", "deny", 2, -1), ("s/n", "", 0, -1), (f"{WHOLE} Cinder Volume", "", 0, 0),
+    ]  # fmt: skip
     assert drawing.others == (("Cinder Volume", tuple(f"v{at}" for at in range(WHOLE + 1) if at != 7)),)
+    assert drawing.left_out == 0
+    [drawing] = draw(large, {f"s/v{at}": ["deny"] for at in range(MOST + 9)})
+    assert (len(drawing.nodes), drawing.left_out) == (MOST + 2, 9)
+
+
+LINKED = f"""{HEAD}resources:
+  data: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}
+  web: {{type: OS::Nova::Server, properties: {{image: i, flavor: m}}}}
+  tie:
+    type: OS::Cinder::VolumeAttachment
+    properties: {{instance_uuid: {{get_resource: web}}, volume_id: {{get_resource: data}}}}
+"""
+
+
+def test_what_only_connects_is_a_labelled_edge_unless_it_has_a_finding() -> None:
+    stack = read_stack(template=LINKED, stack_name="s")
+    [drawing] = draw(stack, {})
+    assert [node.path for node in drawing.nodes] == ["s/data", "s/web"]
+    assert [arrow.label for arrow in drawing.arrows] == ["VolumeAttachment"]
+    [drawing] = draw(stack, {"s/tie": ["deny"]})
+    assert [node.path for node in drawing.nodes] == ["s/data", "s/web", "s/tie"]
+    assert [arrow.label for arrow in drawing.arrows] == ["", ""]
+
+
+@pytest.mark.parametrize("number", [5, 6])
+def test_what_more_than_five_need_is_a_tag_and_what_follows_is_no_edge(number: int) -> None:
+    servers = "".join(
+        f"""  web_{at}:
+    type: OS::Nova::Server
+    properties: {{image: i, flavor: m, networks: [{{network: {{get_resource: net}}}}]}}
+"""
+        for at in range(number)
+    )
+    [drawing] = draw(read_stack(template=f"{HEAD}resources:\n  net: {{type: OS::Neutron::Net}}\n{servers}"), {})
+    if number == 5:
+        assert (len(drawing.arrows), drawing.tags) == (5, ())
+    else:
+        assert (drawing.arrows, drawing.tags) == ((), (("A", "net"),))
+        tags = {node.name: (node.own_tag, node.tags) for node in drawing.nodes}
+        assert tags == {"net": ("A", ())} | {f"web_{at}": ("", ("A",)) for at in range(6)}
+    chain = LINKED + "  more: {type: OS::Cinder::Volume, depends_on: [data, web], properties: {size: 1}}\n"
+    chain = chain.replace("web: {type: OS::Nova::Server, ", "web: {type: OS::Nova::Server, depends_on: data, ")
+    [drawing] = draw(read_stack(template=chain, stack_name="s"), {})
+    assert len(drawing.arrows) == 2  # from data to more by way of web
+
+
+def test_the_graph_of_the_campus_has_at_most_30_edges_and_none_crosses_a_box() -> None:
+    text = (ROOT / "fixtures" / "stacks" / "campus" / "template.yaml").read_text("utf-8")
+    [drawing] = draw(read_stack(template=text, stack_name="campus"), {})
+    assert 12 < len(drawing.arrows) <= 30
+    for arrow in drawing.arrows:
+        for x, y in sample_curve(arrow.curve):
+            inside = [
+                node.name
+                for node in drawing.nodes
+                if node.x + 1 < x < node.x + node.width - 1 and node.y + 1 < y < node.y + HEIGHT - 1
+            ]
+            assert inside == []
+
+
+def sample_curve(path: str) -> Iterator[tuple[float, float]]:
+    """Points on the curve of an SVG path of lines and cubic curves."""
+    pieces = re.findall(r"[MLC ]+([-\d. ]+)", path)
+    points = [list(map(float, piece.split())) for piece in pieces]
+    (x, y), *rest = points
+    for numbers in rest:
+        controls = [(x, y), *zip(numbers[::2], numbers[1::2], strict=True)]
+        for step in range(21):
+            t = step / 20
+            level = controls
+            while len(level) > 1:
+                level = [((1 - t) * a[0] + t * b[0], (1 - t) * a[1] + t * b[1]) for a, b in pairwise(level)]
+            yield level[0]
+        x, y = controls[-1]
+
+
+def test_the_legend_names_the_signs_that_occur_and_each_edge_is_marked_at_its_ends() -> None:
+    page = write_page(STACK)
+    [legend] = re.findall('<ul class="legend">(.*?)</ul>', page, re.S)
+    assert Page(legend).text == (
+        "✕ denied ? undetermined ! warning an arrow leads from what is needed to what needs it, dashed if by depends_on"
+    )
+    assert re.findall('<use class="near" href="#(.*?)"/>', page) == ["d0-e0-0"] * 2
+    assert 'id="d0-e0-0"' in page
 
 
 def test_a_group_is_one_node_and_is_drawn_apart_where_its_members_have_findings() -> None:
@@ -203,10 +294,10 @@ def test_a_page_of_an_update_shows_the_change_of_each_resource(folder: Path) -> 
 
 
 def test_a_long_file_is_shown_around_its_findings_without_a_gap_of_one_line() -> None:
-    marks = [Mark(at, "deny", Span("t", line, 1, line, 2)) for at, line in enumerate((10, 18, 27))]
+    marks = [Mark(at, "deny", Span("t", line, 1, line, 2)) for at, line in enumerate((10, 16, 24))]
     file = mark_lines("t", "x\n" * 500, marks, secrets=(), hidden=(), whole=True)
-    assert [(line.number, line.skipped) for line in file.lines if line.skipped] == [(7, 6), (24, 2)]
-    assert ([line.number for line in file.lines], file.skipped) == ([*range(7, 22), *range(24, 31)], 470)
+    assert [(line.number, line.skipped) for line in file.lines if line.skipped] == [(8, 7), (22, 3)]
+    assert ([line.number for line in file.lines], file.skipped) == ([*range(8, 19), *range(22, 27)], 474)
 
 
 def test_a_list_without_blanks_may_go_on_in_another_line_and_one_thing_is_no_several(folder: Path) -> None:
