@@ -164,6 +164,19 @@ def test_an_ignore_that_covers_nothing_in_any_template_is_reported_once(capsys: 
     assert check(capsys, *JANUARY, "--ignore", "flavor", "--fail-on", "never")[2] == ""
 
 
+def test_quiet_counts_what_the_older_stack_has(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("web.yaml", "old.yaml"):
+        Path(name).write_text(STACK.format(""))
+    assert check(capsys, "--against", "old.yaml", "--quiet") == (0, ["2 findings preexisting: not shown"], "")
+
+
+def test_quiet_counts_what_is_undetermined_in_the_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+    text = STACK.replace("resources", "parameters: {f: {type: string}}\nresources").replace("huge{}", "{get_param: f}")
+    Path("web.yaml").write_text(text)
+    check(capsys, "--output", "baseline=known.json")
+    assert check(capsys, "--baseline", "known.json", "-q") == (0, ["2 findings preexisting: not shown"], "")
+
+
 def test_github_annotates_comments_that_ignore_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     bad = STACK.format(IGNORE).replace("image: old", "image: old  # datalog-gate: ignore[image]")
     Path("web.yaml").write_text(bad)

@@ -120,12 +120,12 @@ def format_total(entries: Sequence[ReportEntry]) -> str:
 def format_preexisting(entries: Sequence[ReportEntry]) -> str:
     """Format the number of findings that were there before; empty if there is none."""
     decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
-    count = sum(word == PREEXISTING for decision in decisions for _, word in _worded(decision))
+    count = sum(violation.tolerated for decision in decisions for violation, _ in _worded(decision))
     return f"{format_count(count, 'finding')} {PREEXISTING}: not shown" if count else ""
 
 
 def _list_shown(decision: Decision, detail: Detail) -> list[tuple[Violation, str]]:
-    return [worded for worded in _worded(decision) if detail != "new" or worded[1] != PREEXISTING]
+    return [(violation, word) for violation, word in _worded(decision) if detail != "new" or not violation.tolerated]
 
 
 def _worded(decision: Decision) -> list[tuple[Violation, str]]:
