@@ -92,7 +92,9 @@ def discover_templates(folder: Path, known: Mapping[str, FileRecord] = MappingPr
     unlisted: list[Path] = []
     files = _Files(known)
     listed = _list_visible(top, unlisted)
-    environments = {path: environments_of(path, beside) for path, beside in listed if files.is_template(path)}
+    environments = {
+        path: environments_of(path, beside) if beside else () for path, beside in listed if files.is_template(path)
+    }
     own = {path: {path, *environments[path]} for path in environments}
     read = {path: files.closure(own[path]) for path in environments}
     nested = {name for path in environments for name in read[path] - own[path]}
@@ -103,10 +105,11 @@ def discover_templates(folder: Path, known: Mapping[str, FileRecord] = MappingPr
             roots.append(path)
             covered |= read[path]
 
+    above, is_absolute = os.path.join(top, ""), folder == top
+
     def restore(path: str) -> str:
         """The path as the caller writes it."""
-        below = path.removeprefix(os.path.join(top, ""))
-        return path if below == path or folder == top else str(folder / below)
+        return path if is_absolute or not path.startswith(above) else str(folder / path.removeprefix(above))
 
     discovered = (
         DiscoveredTemplate(
@@ -143,22 +146,22 @@ def check_folder(path: Path) -> None:
 
 
 def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set[str]]]:
-    """The paths below a folder that may be templates, in order, each with the names of all files beside it. Folders
-    that can't be listed are appended to the list."""
+    """The paths below a folder that may be templates, in order, each with the names of all files beside it that may be
+    environments. Folders that can't be listed are appended to the list."""
 
     def note(error: OSError) -> None:
         unlisted.append(Path(error.filename))
 
     for parent, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        beside = frozenset(names)
+        beside = frozenset(name for name in names if name.endswith((".env", "env.yaml")))
         start = os.path.join(parent, "")
         yield from ((start + name, beside) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
 
 
 def environments_of(template: str, beside: Set[str] | None = None) -> tuple[str, ...]:
-    """The environments of a template; later ones override earlier ones. `beside` are the file names of its folder, if
-    known."""
+    """The environments of a template; later ones override earlier ones. `beside` are the names in its folder that
+    may be environments, if known."""
     folder, name = os.path.split(template)
     stem = os.path.splitext(name)[0]
     names = [f"{stem}.env", f"{stem}.env.yaml"]

@@ -75,5 +75,6 @@ class FolderFeed:
         folder, name = os.path.split(path)
         if folder not in self._parents:
             self._parents[folder] = os.path.realpath(folder)
-        target = os.path.realpath(path) if os.path.islink(path) else os.path.join(self._parents[folder], name)
-        return digest if target == path else f"{digest} {target}"
+        if os.path.islink(path):
+            return f"{digest} {os.path.realpath(path)}"
+        return digest if self._parents[folder] == folder else f"{digest} {os.path.join(self._parents[folder], name)}"
