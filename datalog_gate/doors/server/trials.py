@@ -19,9 +19,12 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
+from datalog_gate.api import Rules
 from datalog_gate.base.errors import DiagnosticsError, EngineError, GateError
 from datalog_gate.base.failures import log_failure
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
+from datalog_gate.decision_point.inventory_source import load_inventory
+from datalog_gate.decision_point.point import build_caller
 from datalog_gate.doors.server.decisions import DECISION, DEFINITION, further_refusals, read_definition
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.scan_access import open_scan_store
@@ -67,7 +70,8 @@ def _create(call: ApiCall) -> Reply:
     trial |= {"warnings": [warning.to_json() for warning in request.rules.warnings], "decision": None, "run": None}
     if "template" in body:
         definition = read_definition(body)
-        entry = StackEntry("trial", "stack", call.client.project or None, definition)
+        caller = build_caller(call.client.credentials) if call.client.project else None
+        entry = StackEntry("trial", "stack", call.client.project or None, definition, caller=caller)
         types = request.rules.catalogue.of_heat(call.server.options.heat)
         with further_refusals(types):
             stack = definition.stack("stack", request.rules.catalogue)
@@ -81,10 +85,10 @@ def _create(call: ApiCall) -> Reply:
 
 
 def _build_request(call: ApiCall, rules: str) -> ScanRequest:
-    """The request for judging stacks in a trial. Errors: RulesError."""
-    ruleset = call.server.point.current().ruleset
+    """The request for judging stacks in a trial, which sees the inventory too. Errors: RulesError, InputError."""
+    settings, ruleset = call.server.point.current()
     tried: PolicySet = load([RuleFile("rules", "rules.dl", rules)], ruleset.rules.catalogue)
-    return ScanRequest(tried, call.server.now())
+    return ScanRequest(tried, call.server.now(), load_inventory(settings, Rules(tried), None).inventory)
 
 
 @ENDPOINTS.add(

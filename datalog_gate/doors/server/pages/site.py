@@ -112,8 +112,16 @@ def _render(
         user=req.env.get("HTTP_X_USER_NAME") or req.env.get("HTTP_X_USER_ID", ""),
         project=req.env.get("HTTP_X_PROJECT_NAME") or req.env.get("HTTP_X_PROJECT_ID", ""),
         here=req.path,
+        wrong_lines=_list_wrong_lines(problem),
         **values,
     )
+
+
+def _list_wrong_lines(problem: RefusedRequestError | None) -> list[int]:
+    """The lines of refused rules that have mistakes."""
+    diagnostics = problem.error.get("diagnostics", ()) if problem else ()
+    places = [diagnostic["place"] or {} for diagnostic in diagnostics]
+    return [place["line"] for place in places if place.get("file") == "rules.dl"]
 
 
 def _find_twin(view: View, req: falcon.Request) -> str:

@@ -211,9 +211,25 @@ resources:
 """
 
 
+EXAMPLES = (
+    ("a flavor", START),
+    (
+        "a large volume",
+        '@warn("web.size", "{volume} has {size} GiB")\nlarge(volume, size) :-\n'
+        "  os:cinder:volume(_id=volume, size=size), size != null, size > 100.\n",
+    ),
+    (
+        "who asks",
+        '@deny("web.lab", "{user} asks for the lab")\nof_lab(user) :- gate:caller(user=user, project="lab").\n',
+    ),
+)
+"""Rules to begin with, by name."""
+
+
 def _show_playground(call: PageCall) -> Shown:
-    given = {"rules": START, "template": TEMPLATE} | dict(call.form)
-    values = {"given": given, "trial": None, "longest": inf, "may_try": call.may("trial:create")}
+    rules = dict(EXAMPLES).get(call.query.get("example", ""), START)
+    given = {"rules": rules, "template": TEMPLATE} | dict(call.form)
+    values = {"examples": EXAMPLES, "given": given, "trial": None, "longest": inf, "may_try": call.may("trial:create")}
     return Shown("Playground", values)
 
 
@@ -232,7 +248,7 @@ def _show_trial(call: PageCall) -> Shown:
     trial = call.api.get(f"/v2/trials/{part(call.path['trial'])}", page="true")
     given = {"rules": trial["rules"], "template": trial.get("template", "")} | dict(call.form)
     running = bool(trial["run"]) and trial["run"]["state"] == "running"
-    values = {"given": given, "trial": trial, "longest": LONGEST}
+    values = {"examples": EXAMPLES, "given": given, "trial": trial, "longest": LONGEST}
     values |= {"may_try": call.may("trial:create"), "may_run": call.may("trial:run")}
     return Shown("Playground", values, refresh=1 if running else 0)
 

@@ -14,7 +14,7 @@ from falcon.testing import Result
 from datalog_gate.doors.server.application import create_app, trust_token
 from datalog_gate.doors.server.pages.sessions import COOKIE, SessionFiles, form_key, make_cookie
 from datalog_gate.doors.server.pages.site import POLICY
-from datalog_gate.doors.server.pages.views import VIEWS
+from datalog_gate.doors.server.pages.views import EXAMPLES, VIEWS
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.scan_access import keep_scan_store, open_scan_store
 from datalog_gate.doors.server.serving import read_config
@@ -284,6 +284,8 @@ def test_a_rule_is_refused_with_a_suggestion_mended_and_run_over_all_stacks(brow
     assert refused.status_code == 400
     assert "✕ rules.dl:2 os:nova:server has no column flavour Change: did you mean flavor?" in text_of(refused)
     assert "flavour=f" in refused.text
+    [line] = re.findall('<div class="line error">(.*?)</div>', refused.text)
+    assert " ".join(re.sub("<[^>]*>", " ", line).split()).startswith("2 m(s, f) :- os:nova:server(_id=s, flavour=f)")
     path = location(browser.post("/pages/playground", {"rules": RULE, "template": template(0)}, "ann"))
     assert "Denied stack" in text_of(browser.get(path, "ann"))
     assert (browser.get(path, "bob").status_code, browser.get(path).status_code) == (404, 200)
@@ -294,6 +296,24 @@ def test_a_rule_is_refused_with_a_suggestion_mended_and_run_over_all_stacks(brow
     answer = browser.get(path, "ann")
     assert "3 stacks of 3 would have a finding. m : 3 findings" in text_of(answer)
     assert [href for href in hrefs(answer) if "/stacks/" in href] == [f"/pages/stacks/r0000{at}" for at in (0, 2, 4)]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in EXAMPLES])
+def test_each_example_of_the_playground_can_be_tried(browser: Browser, name: str) -> None:
+    page = browser.get(f"/pages/playground?{urlencode({'example': name})}")
+    rules, given = (unescape(text) for text in re.findall(r"<textarea[^>]*>\n(.*?)</textarea>", page.text, re.S))
+    assert rules == dict(EXAMPLES)[name]
+    assert browser.post("/pages/playground", {"rules": rules, "template": given}, "ann").status_code == 303
+
+
+def test_a_tried_rule_sees_the_caller_and_the_inventory(browser: Browser) -> None:
+    rules = """@deny("c", "{u} of {p}") c(u, p) :- gate:caller(user=u, project=p).
+@warn("i", "{t} failed") i(t) :- gate:inventory(table=t, problem=p), p != null.
+"""
+    answer = browser.get(
+        location(browser.post("/pages/playground", {"rules": rules, "template": template(1)}, "ann")), "ann"
+    )
+    assert re.findall("<p>(ann of p1|nova:flavors failed)</p>", answer.text) == ["ann of p1", "nova:flavors failed"]
 
 
 @pytest.mark.parametrize("rules", [RULE, ""])
