@@ -242,7 +242,7 @@ class _CaseBuilder:
 
     def _add_deployment(self, resource: Data, row: Row, old: bool) -> None:
         properties = resource["properties"]
-        server = row.get("server", "server-1")
+        server = row.get("server") or ResourceId(f"{ROOT}/server")
         properties["server"] = write_value(server)
         if isinstance(server, ResourceId):
             self._resource(server, old, SERVER)

@@ -21,7 +21,7 @@ from datalog_gate.examples.column_hints import Columns, collect_hints
 from datalog_gate.examples.conditions import Bindings, resolve
 from datalog_gate.examples.effort import Effort
 from datalog_gate.examples.judge import CaseVerdict, Judge
-from datalog_gate.examples.literals import Aim, join_branches, list_branches, list_conditions, quote
+from datalog_gate.examples.literals import Aim, join_branches, list_bounds, list_branches, list_conditions, quote
 from datalog_gate.examples.unfolding import Sketch, Unfolder
 from datalog_gate.examples.valuation import Valuation
 from datalog_gate.examples.variations import add_or_remove, approach, change_values, count_differences, shrink
@@ -121,6 +121,7 @@ class _ExampleSearch:
         reached = {number: self.unfolder.rules[number] for number in sorted(self.unfolder.reach(policy.relation))}
         self.branches = list_branches(reached, rules.sources)
         self.conditions = list_conditions(reached, self.judge.rules.program.relations, rules.sources)
+        self.bounds = list_bounds(reached, rules.sources)
         self.open = list(self.conditions)
         self.met: set[int] = set()
         self.found: list[_Found] = []
@@ -152,6 +153,9 @@ class _ExampleSearch:
         for condition in list(self.open):
             if not condition.goals.keys().isdisjoint(new):
                 self._add_flip(condition, found)
+        for bound in self.bounds:
+            if not bound.goals.keys().isdisjoint(new):
+                self._add_bound(bound, found)
 
     def _find_example(self, aim: Aim) -> _Found | None:
         """The example of a rule, if possible one that Heat accepts."""
@@ -186,11 +190,10 @@ class _ExampleSearch:
     def _cases(self, aim: Aim, near: _Origin | None = None) -> Iterator[tuple[Case, _Origin]]:
         """Cases that show what is aimed at; the last is the first that Heat accepts. The search begins `near` another
         case."""
-        preferred = aim.preferred | near.rules if near else aim.preferred
         for seed in sorted(range(SEEDS), key=lambda seed: bool(near and near.seed != seed)):
             tried = 0
             for top in sorted(self.tops, key=lambda top: bool(near and near.top != top)):
-                sketches = self.unfolder.unfold(top, seed, aim.goals, preferred)
+                sketches = self.unfolder.unfold(top, seed, aim.goals, near.rules if near else frozenset())
                 for sketch in islice(sketches, MOST_SKETCHES):
                     values = Valuation(self.unfolder, sketch, self.hints, near.values if near else {}).solutions()
                     for bindings in islice(values, PER_SKETCH):
@@ -240,4 +243,20 @@ class _ExampleSearch:
             case = approach(case, nearest.case, lambda other: self._shows(aim, other))
             self.open.remove(aim)
             nearest.flips.append(Flip(case, aim.text, aim.span))
+            return
+
+    def _add_bound(self, aim: Aim, near: _Found) -> None:
+        """Add an example at a bound, unless there is one."""
+        if any(self._shows(aim, case) for case in (near.case, *(flip.case for flip in near.flips))):
+            return
+        self.effort.begin(STEPS_FOR_FLIP)
+        for case, origin in self._cases(aim, near.origin):
+            if not self.judge.refusals(case) <= near.refused:
+                continue
+            case = approach(case, near.case, lambda other: self._shows(aim, other))
+            verdict = self.judge.judge(case)
+            if aim.denies and verdict:
+                self.found.append(_Found(case, verdict, aim.span, near.refused, set(), origin))
+            else:
+                near.flips.append(Flip(case, aim.text, aim.span))
             return

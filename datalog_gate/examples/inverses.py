@@ -5,6 +5,7 @@ The builtins themselves decide.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
@@ -25,6 +26,8 @@ NETWORKS = (
     "2001:db8::/47",
 )
 SIZES = ("1 GiB", "512 MiB", "1 TiB")
+GROUP = re.compile(r"\((?!\?)(?:[^()\\]|\\.)*\)")
+"""A group of a pattern, without others in it."""
 MORE_TEXTS = ("other", "a-b")
 
 
@@ -79,6 +82,8 @@ def _of_text(name: str, at: int, others: Sequence[Value], result: str) -> Iterat
             yield other.join([*("a" for _ in range(others[2])), result, "b"])
         case "replace", str() if at == 0:
             yield result.replace(str(others[2]), other) if others[2] else other + result
+        case "capture", str() if at == 0:
+            yield from sample_pattern(GROUP.sub(lambda _: re.escape(result), other, count=1))
         case "upper", _:
             yield result.lower()
     yield result

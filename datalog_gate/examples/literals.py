@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from datalog_gate.analysis.program import (
@@ -23,8 +23,11 @@ from datalog_gate.analysis.program import (
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import show
+from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Relation, RelationRef
 
+SHIFTED: Mapping[Comparator, Comparator] = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+"""The comparators by those that include the bound, or do not."""
 LONGEST = 80
 """The maximum number of characters of a condition that are shown."""
 Rules = Mapping[int, CheckedRule]
@@ -45,10 +48,6 @@ class Aim:
     """The rules without the part."""
     goals: Rules
     """Rules of which one must be met. For a condition they say that it is false, and the others of the rule true."""
-    negated: frozenset[RelationRef] = frozenset()
-    """The relations whose rows make the condition false."""
-    preferred: frozenset[int] = frozenset()
-    """The rules that are tried first."""
 
 
 def list_branches(numbered: Rules, sources: Mapping[str, str]) -> list[Aim]:
@@ -83,21 +82,15 @@ def list_conditions(
 ) -> list[Aim]:
     """The conditions that can be left out alone: the rest of their rule binds all variables. Alternatives share the
     conditions that are outside of `or`."""
-    found: dict[tuple[Span, Span, str], Aim] = {}
-    for number, rule in numbered.items():
-        for condition in _conditions(number, rule, relations, sources):
-            key = rule.span, condition.span, condition.text
-            known = found.get(key, condition)
-            without, goals = {**condition.without, **known.without}, {**condition.goals, **known.goals}
-            found[key] = replace(condition, without=without, goals=goals)
-    return list(found.values())
+    return _joined(
+        condition for number, rule in numbered.items() for condition in _conditions(number, rule, relations, sources)
+    )
 
 
-def list_alternatives(condition: Aim, numbered: Rules) -> Iterator[Aim]:
-    """The rules that make a condition false, as far as one of them does alone."""
-    for number, rule in numbered.items():
-        without = {number: _never(rule)}
-        yield replace(condition, span=rule.span, without=without, preferred=frozenset({number}))
+def list_bounds(numbered: Rules, sources: Mapping[str, str]) -> list[Aim]:
+    """The bounds of comparisons by order: an example at a bound is judged otherwise if the bound is included, or if it
+    is not."""
+    return _joined(bound for number, rule in numbered.items() for bound in _bounds(number, rule, sources))
 
 
 def quote(literal: CheckedLiteral, sources: Mapping[str, str]) -> str:
@@ -145,10 +138,30 @@ def _conditions(
             false = replace(literal, comparator=NEGATED[literal.comparator])
             yield aim(text, others, (false,))
         elif isinstance(literal, Without):
-            negated = frozenset(inner.relation for inner in literal.body if isinstance(inner, Match))
-            yield replace(aim(text, others, _local(literal, others)), negated=negated)
+            yield aim(text, others, _local(literal, others))
         else:
             yield aim(text, others, (Without((literal,), literal.span),))
+
+
+def _bounds(number: int, rule: CheckedRule, sources: Mapping[str, str]) -> Iterator[Aim]:
+    for at, literal in enumerate(rule.body):
+        if isinstance(literal, Compare) and literal.comparator in SHIFTED:
+            before, after = rule.body[:at], rule.body[at + 1 :]
+            shifted = replace(literal, comparator=SHIFTED[literal.comparator])
+            without = replace(rule, body=(*before, shifted, *after))
+            goal = replace(rule, body=(*before, *after, replace(literal, comparator="=")))
+            is_included = "=" in literal.comparator
+            yield Aim(rule.span, quote(literal, sources), literal.span, is_included, {number: without}, {number: goal})
+
+
+def _joined(aims: Iterable[Aim]) -> list[Aim]:
+    """The aims, those of alternatives at the same place as one."""
+    found: dict[tuple[Span, Span, str], Aim] = {}
+    for aim in aims:
+        known = found.get((aim.rule, aim.span, aim.text), aim)
+        without, goals = {**aim.without, **known.without}, {**aim.goals, **known.goals}
+        found[aim.rule, aim.span, aim.text] = replace(aim, without=without, goals=goals)
+    return list(found.values())
 
 
 def _local(literal: Without, others: Sequence[CheckedLiteral]) -> tuple[CheckedLiteral, ...]:
