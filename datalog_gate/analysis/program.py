@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FoldFunction: TypeAlias = "AggregateFunction | Literal['tuples']"
 """An aggregate function, or ``tuples``, which collects the tuples for a call of the aggregate: see `Fold`."""
 NEGATED: Mapping[Comparator, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
+SHIFTED: Mapping[Comparator, Comparator] = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+"""The comparators by those that differ only at the bound."""
 FLIPPED: Mapping[Comparator, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 """The comparators by those with exchanged sides."""
 

@@ -7,6 +7,7 @@ from itertools import islice
 
 from datalog_gate.analysis.program import (
     NEGATED,
+    SHIFTED,
     Call,
     CheckedLiteral,
     CheckedRule,
@@ -23,11 +24,8 @@ from datalog_gate.analysis.program import (
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import show
-from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Relation, RelationRef
 
-SHIFTED: Mapping[Comparator, Comparator] = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-"""The comparators by those that include the bound, or do not."""
 LONGEST = 80
 """The maximum number of characters of a condition that are shown."""
 Rules = Mapping[int, CheckedRule]

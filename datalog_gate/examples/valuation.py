@@ -138,6 +138,8 @@ class Valuation:
             yield from reaching
         elif Kind.NULL in kinds and columns:
             yield None
+        if ("heat:property", "path") in [(name, column.name) for name, column in columns]:
+            yield from self._optional_paths()
         for name, column in columns:
             yield from self._hints.get((name, column.name), ())
         for name, column in columns:
@@ -146,6 +148,17 @@ class Valuation:
             yield from (1, "text")
         if Kind.NULL in kinds and columns:
             yield None
+
+    def _optional_paths(self) -> Iterator[str]:
+        """The paths of properties that may be null, of the rows of resources."""
+        for relation, columns in self._of_row.items():
+            name = relation_name(relation)
+            if not name.startswith(RESOURCE_TABLES):
+                continue
+            below = name.partition(".")[2]
+            steps = [below, *("0" for column in columns if column.name.startswith("_index"))] if below else []
+            free = sorted(columns, key=lambda column: bool(column.allowed or column.custom))
+            yield from (".".join([*steps, column.name]) for column in free if Kind.NULL in column.kinds)
 
     def _reach(self, variable: Var) -> tuple[Value, ...]:
         """The values that the conditions on a variable ask for, also through other variables."""

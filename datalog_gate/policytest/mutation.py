@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.program import NEGATED
+from datalog_gate.analysis.program import NEGATED, SHIFTED
 from datalog_gate.analysis.slices import collect_dependencies, slice_for
 from datalog_gate.analysis.strata import matches
 from datalog_gate.base.diagnostics import Span, shorten
@@ -44,7 +44,6 @@ NOW = "2027-01-01"
 TEMPLATES = (".yaml", ".yml", ".json", ".template")
 LONGEST = 100
 """The maximum number of characters of a change that are shown."""
-SHIFTED: dict[ast.Comparator, ast.Comparator] = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 
 
 @dataclass(frozen=True, slots=True)
