@@ -238,12 +238,10 @@ class _ExampleSearch:
         self.effort.begin(STEPS_FOR_FLIP)
         for case, _ in self._cases(aim, near.origin):
             nearest = min(self.found, key=lambda found: count_differences(case, found.case))
-            if not self.judge.refusals(case) <= nearest.refused:
-                continue
-            case = approach(case, nearest.case, lambda other: self._shows(aim, other))
-            self.open.remove(aim)
-            nearest.flips.append(Flip(case, aim.text, aim.span))
-            return
+            if self.judge.refusals(case) <= nearest.refused:
+                self.open.remove(aim)
+                nearest.flips.append(Flip(self._approach(case, nearest, aim), aim.text, aim.span))
+                return
 
     def _add_bound(self, aim: Aim, near: _Found) -> None:
         """Add an example at a bound, unless there is one."""
@@ -253,10 +251,16 @@ class _ExampleSearch:
         for case, origin in self._cases(aim, near.origin):
             if not self.judge.refusals(case) <= near.refused:
                 continue
-            case = approach(case, near.case, lambda other: self._shows(aim, other))
+            case = self._approach(case, near, aim)
             verdict = self.judge.judge(case)
             if aim.denies and verdict:
                 self.found.append(_Found(case, verdict, aim.span, near.refused, set(), origin))
             else:
                 near.flips.append(Flip(case, aim.text, aim.span))
             return
+
+    def _approach(self, case: Case, near: _Found, aim: Aim) -> Case:
+        """The case with no difference from an example that it does not need, or that Heat needs."""
+        return approach(
+            case, near.case, lambda other: self._shows(aim, other) and self.judge.refusals(other) <= near.refused
+        )

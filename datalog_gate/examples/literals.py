@@ -115,10 +115,12 @@ def _conditions(
             text: str,
             without: tuple[CheckedLiteral, ...],
             false: tuple[CheckedLiteral, ...],
-            span: Span = literal.span,
+            literal: CheckedLiteral = literal,
+            guards: bool = False,
         ) -> Aim:
-            dropped, goal = replace(rule, body=without), replace(rule, body=(*without, *false))
-            return Aim(rule.span, text, span, False, {number: dropped}, {number: goal})
+            rest = [other for other in without if not (guards and _is_guarded(other, literal))]
+            dropped, goal = replace(rule, body=without), replace(rule, body=(*rest, *false))
+            return Aim(rule.span, text, literal.span, False, {number: dropped}, {number: goal})
 
         if isinstance(literal, Match):
             columns = relations[literal.relation].columns
@@ -134,11 +136,17 @@ def _conditions(
             continue
         if isinstance(literal, Compare):
             false = replace(literal, comparator=NEGATED[literal.comparator])
-            yield aim(text, others, (false,))
+            yield aim(text, others, (false,), guards=literal.null_test)
         elif isinstance(literal, Without):
             yield aim(text, others, _local(literal, others))
         else:
-            yield aim(text, others, (Without((literal,), literal.span),))
+            yield aim(text, others, (Without((literal,), literal.span),), guards=isinstance(literal, Call))
+
+
+def _is_guarded(literal: CheckedLiteral, guard: CheckedLiteral) -> bool:
+    """Whether a comparison or test may fail where the guard is false: no value has to meet it then."""
+    is_test = isinstance(literal, Compare) or (isinstance(literal, Call) and not literal.outputs)
+    return is_test and not set(variables(guard)).isdisjoint(variables(literal))
 
 
 def _bounds(number: int, rule: CheckedRule, sources: Mapping[str, str]) -> Iterator[Aim]:

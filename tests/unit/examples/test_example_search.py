@@ -74,6 +74,57 @@ def test_the_smallest_stack_is_denied_and_near_ones_pass(
     assert {condition: shown.get(condition) for condition in flips} == flips
 
 
+def shown(found: PolicyExamples) -> list[tuple[int, dict[str, Any], dict[str, dict[str, Any]]]]:
+    """The line, the resources and the flips of each example."""
+    return [
+        (example.span.line, resources(example.case), {flip.condition: resources(flip.case) for flip in example.flips})
+        for example in found.examples
+    ]
+
+
+def test_each_rule_and_each_bound_has_an_example() -> None:
+    rules = ("p(v) :- large(v).", "large(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 >= 9.")
+    found = search("\n".join((*rules, "large(v) :- aws:ec2:volume(_id=v).")))
+    flips = {"n ?? 0 >= 9": {"volume": {"size": 8}}}
+    zone = {"AvailabilityZone": "AvailabilityZone-1"}
+    assert shown(found) == [(2, {"volume": {"size": 9}}, flips), (4, {"volume": zone}, {})]
+
+
+def test_rules_that_deny_the_same_stacks_have_an_example() -> None:
+    found = search("p(v) :- os:cinder:volume(_id=v).\np(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 >= 0.")
+    assert [line for line, *_ in shown(found)] == [2]
+
+
+def test_a_flip_is_a_stack_that_heat_accepts() -> None:
+    found = search("p(s) :- os:nova:server.networks(_id=s, port=p), os:neutron:port(_id=p, admin_state_up=true).")
+    ((_, denied, flips),) = shown(found)
+    server = {"flavor": "m1.small", "networks": [{"port": {"get_resource": "port"}}]}
+    assert denied == {"server": server, "port": {"network": "private"}}
+    port = "os:neutron:port(_id=p, admin_state_up=true)"
+    assert flips == {
+        "admin_state_up=true": {"server": server, "port": {"admin_state_up": False, "network": "private"}},
+        port: {"server": server, "port": {"value": "x"}},
+    }
+
+
+def test_a_condition_that_guards_another_is_shown() -> None:
+    found = search("p(s) :- os:nova:server.metadata(_id=s, _value=n), is_number(n), n > 4.")
+    ((_, denied, flips),) = shown(found)
+    assert denied == {"server": {"flavor": "m1.small", "metadata": {"key-1": 5}}}
+    assert flips == {
+        "is_number(n)": {"server": {"flavor": "m1.small", "metadata": {"key-1": "value-1"}}},
+        "n > 4": {"server": {"flavor": "m1.small", "metadata": {"key-1": 4}}},
+    }
+
+
+def test_a_grant_is_written_with_its_service() -> None:
+    unlock = '@unlock("edge")\ngranted(grant) :- gate:grant(grant, "edge").'
+    found = search(f'p(i) :- os:neutron:floating_ip(_id=i), not gate:unlocked("edge", i).\n{unlock}')
+    (example,) = found.examples
+    (flip,) = example.flips
+    assert (flip.case["services"], resources(flip.case)["grant"]) == (["edge"], {"service": "edge"})
+
+
 def test_what_no_stack_can_have_is_said_with_the_condition() -> None:
     found = search('p(s) :- os:nova:server(_id=s, name=n), n = "a", ends_with(n, "b").')
     assert (found.examples, found.furthest, found.span and found.span.line) == ((), 'ends_with(n, "b")', 2)
