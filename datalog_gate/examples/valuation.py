@@ -85,7 +85,7 @@ class Valuation:
 
     def _search(self, order: Sequence[Var], bindings: Bindings, conditions: Sequence[Condition]) -> Iterator[Bindings]:
         self._steps -= 1
-        is_left = self._effort.spend() and self._steps > 0
+        is_left = self._effort.spend(1 + len(order) // 8) and self._steps > 0
         settled = propagate(conditions, bindings) if is_left else None
         if settled is None:
             return
