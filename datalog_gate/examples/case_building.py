@@ -130,7 +130,7 @@ class _CaseBuilder:
                 self._add_to_stack(name, row, old, late)
         elif late:
             inventory = self._case.setdefault("inventory", {}).setdefault(name, [])
-            inventory.append({key: plain(value) for key, value in row.items()})
+            inventory.append({key: plain(value) for key, value in row.items() if value is not None})
 
     def _add_properties(self, name: str, row: Row, old: bool, late: bool) -> None:
         subject = row.get("_id")
@@ -182,6 +182,8 @@ class _CaseBuilder:
                 for key, column in (("min_size", "min"), ("max_size", "max"), ("desired_capacity", "desired")):
                     if row.get(column) is not None:
                         resource["properties"][key] = plain(row[column])
+                sizes = [size for size in (row.get("min"), row.get("desired")) if isinstance(size, int)]
+                resource["properties"].setdefault("max_size", max([1, *sizes]))
                 resource["properties"].setdefault("resource", {"type": SERVER, "properties": {}})
             case "heat:hook" | "heat:restricted":
                 section = "hooks" if name == "heat:hook" else "restricted_actions"

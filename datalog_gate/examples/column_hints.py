@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
 
 from datalog_gate.analysis.program import (
     Call,
@@ -16,9 +19,11 @@ from datalog_gate.analysis.program import (
     Var,
     all_literals,
 )
-from datalog_gate.base.values import FALSE, TRUE, Kind, Value
+from datalog_gate.base.values import FALSE, TRUE, Kind, Value, kind_of
+from datalog_gate.examples.example_properties import SAMPLES
 from datalog_gate.examples.inverses import NETWORKS, invert, neighbours
 from datalog_gate.schema.declaration import Column, relation_name
+from datalog_gate.validation.texts import find_reason
 
 Columns = tuple[str, str]
 """A column: the names of its relation and of itself."""
@@ -40,32 +45,50 @@ CARRYING = ("??", "lower", "upper", "trim")
 
 
 def collect_hints(program: CheckedProgram) -> Mapping[Columns, tuple[Value, ...]]:
-    """The values that are compared with each column, and those beside them; for a test for null a typical one. What is
-    asked of a derived relation is asked of the columns that it is derived from."""
-    typical = {
-        (relation.name, column.name): next(typical_values(relation.name, column, column.kinds), None)
-        for relation in program.relations.values()
-        for column in relation.columns
+    """The values that are compared with each column, and those beside them, then a typical one. What is asked of a
+    derived relation is asked of the columns that it is derived from."""
+    declared_columns = {
+        (relation.name, column.name): column for relation in program.relations.values() for column in relation.columns
     }
     hints: dict[Columns, dict[Value, None]] = defaultdict(dict)
     for rule in reversed(list(program.rules)):
         sources = _sources(program, rule.body)
+        bounds: dict[Operand, list[Value]] = defaultdict(list)
         for literal in all_literals(rule.body):
-            for column, value in _asked_of_columns(program, literal, sources):
-                hints[column][typical.get(column) if value is None else value] = None
+            for variable, value in _compared(literal):
+                bounds[variable].append(value)
+        for literal in all_literals(rule.body):
+            for column, value in _asked_of_columns(program, literal, sources, bounds):
+                hints[column][value] = None
         head = program.relations[rule.relation].columns
         for declared, term in zip(head, rule.arguments, strict=True):
             for column in sources.get(term, ()):
                 hints[column].update(hints[relation_name(rule.relation), declared.name])
-    return {column: tuple(values)[:MOST] for column, values in hints.items()}
+    return {
+        (name, column): tuple(_choose(name, declared_columns[name, column], values))
+        for (name, column), values in hints.items()
+        if (name, column) in declared_columns
+    }
+
+
+def _choose(name: str, column: Column, asked: Mapping[Value, None]) -> Iterator[Value]:
+    """Of the values that are asked for those that the column can have, and soon two typical ones that are none of
+    them."""
+    values = [*times_of([(name, column)], asked), *asked]
+    fitting = [value for value in values if value is not None and fits(value, column.kinds, [column])][:MOST]
+    others = (value for value in typical_values(name, column, column.kinds) if value not in fitting)
+    yield from (*fitting[:3], *islice(others, 2), *fitting[3:])
 
 
 def _asked_of_columns(
-    program: CheckedProgram, literal: CheckedLiteral, sources: Mapping[Operand, set[Columns]]
+    program: CheckedProgram,
+    literal: CheckedLiteral,
+    sources: Mapping[Operand, set[Columns]],
+    bounds: Mapping[Operand, Sequence[Value]],
 ) -> Iterator[tuple[Columns, Value]]:
     if isinstance(literal, Match):
         yield from _constants(program, literal)
-    for variable, value in _asked(literal):
+    for variable, value in _asked(literal, bounds):
         for column in sources.get(variable, ()):
             yield column, value
 
@@ -94,18 +117,25 @@ def _sources(program: CheckedProgram, body: Sequence[CheckedLiteral]) -> Mapping
     return {term: columns for term, columns in sources.items() if isinstance(term, Var)}
 
 
-def _asked(literal: CheckedLiteral) -> Iterator[tuple[Var, Value]]:
+def _asked(literal: CheckedLiteral, bounds: Mapping[Operand, Sequence[Value]]) -> Iterator[tuple[Var, Value]]:
+    """The values that a literal asks of its variables. `bounds` are those that variables are compared with."""
     if isinstance(literal, Compare):
-        for side, _, other in literal.from_each_side:
-            if isinstance(side, Var) and isinstance(other, Const):
-                for value in neighbours(other.value):
-                    yield side, value
-    elif isinstance(literal, Call):
+        yield from _compared(literal)
+    elif isinstance(literal, Call) and literal.builtin != "is_string":
         others = [term.value if isinstance(term, Const) else None for term in literal.inputs]
+        results = [value for output in literal.outputs if output for value in bounds.get(output, ())]
         for at, term in enumerate(literal.inputs):
             if isinstance(term, Var):
-                for value in invert(literal.builtin, at, others, None, True):
-                    yield term, value
+                for result in results or [None]:
+                    for value in invert(literal.builtin, at, others, result, True):
+                        yield term, value
+
+
+def _compared(literal: CheckedLiteral) -> Iterator[tuple[Var, Value]]:
+    for side, _, other in literal.from_each_side if isinstance(literal, Compare) else ():
+        if isinstance(side, Var) and isinstance(other, Const):
+            for value in neighbours(other.value):
+                yield side, value
 
 
 def typical_values(name: str, column: Column, kinds: Kind) -> Iterator[Value]:
@@ -119,13 +149,51 @@ def typical_values(name: str, column: Column, kinds: Kind) -> Iterator[Value]:
         yield from TYPES
     if "cidr" in column.custom:
         yield from NETWORKS
+    elif column.custom in SAMPLES:
+        yield SAMPLES[column.custom]
+    if column.name in ("_value", "value") and Kind.STRING in kinds:
+        yield "x"
     if Kind.NUMBER in kinds:
         low, high = column.range
         yield from (value for value in (low, 1, 0, 2, 10, high) if value is not None)
-    if Kind.STRING in kinds and (column.name.endswith("_at") or column.name in ("time", "read", "updated_time")):
+    if Kind.STRING in kinds and _is_time(column):
         yield from TIMES
     elif Kind.STRING in kinds:
         word = column.name.strip("_")
         yield from (WORDS.get(word, f"{word}-1"), f"{word}-2", f"other-{word}")
     if Kind.BOOLEAN in kinds:
         yield from (FALSE, TRUE) if column.name == "hidden" else (TRUE, FALSE)
+
+
+def times_of(columns: Sequence[tuple[str, Column]], values: Iterable[Value]) -> Iterator[str]:
+    """If the columns are times, the texts that are the beginning of one, or of its hours, each made a time."""
+    texts = [value for value in values if isinstance(value, str)] if any(_is_time(own) for _, own in columns) else ()
+    day, usual = TIMES[0][:10], TIMES[0]
+    for text in texts:
+        for time in (text + usual[len(text) :], day + text + usual[10 + len(text) :]):
+            try:
+                datetime.fromisoformat(time)
+            except ValueError:
+                continue
+            yield time
+
+
+def _is_time(column: Column) -> bool:
+    return column.name.endswith("_at") or column.name in ("time", "read", "updated_time")
+
+
+def fits(value: Value, kinds: Kind, columns: Sequence[Column]) -> bool:
+    """Whether columns of these kinds can have the value."""
+    if not kind_of(value) & kinds:
+        return False
+    for column in columns:
+        if isinstance(value, str) and (
+            (column.closed and value not in column.allowed) or find_reason(column.custom, value)
+        ):
+            return False
+        low, high = column.range
+        if isinstance(value, int | Decimal) and not (low is None or low <= value):
+            return False
+        if isinstance(value, int | Decimal) and not (high is None or value <= high):
+            return False
+    return True

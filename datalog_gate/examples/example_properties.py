@@ -94,7 +94,9 @@ def _complete_resource(catalogue: Catalogue, resource: dict[str, Data]) -> None:
     schema = catalogue.type(resource["type"])
     for declared in schema.properties if schema else ():
         if declared.name in INNER and declared.required:
-            properties.setdefault(declared.name, {})
+            inner = properties.setdefault(declared.name, {})
+            if isinstance(inner, dict):
+                inner["type"] = inner.get("type") or PLACEHOLDER_TYPE
     if schema:
         _fill(properties, schema.properties)
     for key in INNER:

@@ -1,7 +1,8 @@
 """Searches what a policy denies, and near cases that pass.
 
 All that is shown was judged: a case that is denied, and passes without the rule it names; and one that passes, and is
-stopped without the condition it names. The search takes a limited number of steps, so it may miss an example.
+stopped without the condition it names, or is denied with the list or map of properties that the condition reads. The
+search takes a limited number of steps, so it may miss an example.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import Const
+from datalog_gate.analysis.program import Const, Match
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId, Value
@@ -24,7 +25,14 @@ from datalog_gate.examples.judge import CaseVerdict, Judge
 from datalog_gate.examples.literals import Aim, join_branches, list_bounds, list_branches, list_conditions, quote
 from datalog_gate.examples.unfolding import Sketch, Unfolder
 from datalog_gate.examples.valuation import Valuation
-from datalog_gate.examples.variations import add_or_remove, approach, change_values, count_differences, shrink
+from datalog_gate.examples.variations import (
+    add_or_remove,
+    approach,
+    change_values,
+    count_differences,
+    shrink,
+    without_rows,
+)
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import relation_name
 
@@ -134,6 +142,7 @@ class _ExampleSearch:
             self._show(join_branches([aim for aim in self.branches if not aim.goals.keys().isdisjoint(self.tops)]))
         for found in self.found:
             self._add_variations(found, add_or_remove)
+            self._add_absences(found)
         examples = tuple(found.example() for found in self.found)
         _, literal = self.unfolder.furthest
         if examples or literal is None:
@@ -231,6 +240,18 @@ class _ExampleSearch:
                 if self._shows(aim, other):
                     self.open.remove(aim)
                     found.flips.append(Flip(other, aim.text, aim.span))
+                    break
+
+    def _add_absences(self, found: _Found) -> None:
+        """Add for each list or map of properties that a rule of the example reads the case without it, if it passes."""
+        known = {(flip.condition, flip.span) for other in self.found for flip in other.flips}
+        bodies = [self.unfolder.rules[number].body for number in sorted(found.shown)]
+        for literal in [literal for body in bodies for literal in body if isinstance(literal, Match)]:
+            text = quote(literal, self.sources)
+            for other in without_rows(found.case, relation_name(literal.relation), self.catalogue):
+                is_new = text and (text, literal.span) not in known and all(flip.case != other for flip in found.flips)
+                if is_new and self.judge.passes(other) and self.judge.refusals(other) <= found.refused:
+                    found.flips.append(Flip(other, text, literal.span))
                     break
 
     def _add_flip(self, aim: Aim, near: _Found) -> None:

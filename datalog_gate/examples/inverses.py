@@ -29,6 +29,7 @@ SIZES = ("1 GiB", "512 MiB", "1 TiB")
 GROUP = re.compile(r"\((?!\?)(?:[^()\\]|\\.)*\)")
 """A group of a pattern, without others in it."""
 MORE_TEXTS = ("other", "a-b")
+OTHER_TEXTS = ("1", "A", "_", "")
 
 
 def invert(builtin: str, at: int, others: Sequence[Value], result: Value, holds: bool) -> Iterator[Value]:
@@ -48,6 +49,8 @@ def neighbours(value: Value) -> Iterator[Value]:
     if isinstance(value, int | Decimal):
         yield value + 1
         yield value - 1
+    elif isinstance(value, str) and value.isdecimal():
+        yield from (f"{int(value) + step:0{len(value)}}" for step in (1, -1) if int(value) + step >= 0)
 
 
 def _of_number(name: str, at: int, others: Sequence[Value], result: int | Decimal) -> Iterator[Value]:
@@ -56,6 +59,8 @@ def _of_number(name: str, at: int, others: Sequence[Value], result: int | Decima
         yield str(result)
     elif name == "len" and 0 < result < 300:
         yield "a" * int(result)
+    elif name == "cidr_host_count" and result > 0:
+        yield from (f"10.0.0.0/{length}" for length in (33 - int(result).bit_length(), 32 - int(result).bit_length()))
     elif isinstance(other, int | Decimal):
         match name:
             case "+":
@@ -97,12 +102,17 @@ def _of_test(name: str, at: int, others: Sequence[Value], holds: bool) -> Iterat
         case "starts_with" | "contains" if at == 1 and isinstance(others[0], str):
             yield others[0]
         case "starts_with" | "ends_with" | "contains" if isinstance(other, str):
-            yield from (other, f"{other}1", f"1{other}", *MORE_TEXTS)
+            longer = {"starts_with": f"{other}1", "ends_with": f"1{other}"}.get(name, f"1{other}1")
+            yield from (longer, other, longer.swapcase(), f"{other}1", f"1{other}", *MORE_TEXTS)
+            yield from (f"{other}0.0.0.0/8", f"{other}0.0.0/8", f"{other}0.0/16")
         case "matches" | "capture" if isinstance(other, str):
             samples = sample_pattern(other)
+            before, after = ("" if other.startswith("^") else "1"), ("" if other.endswith("$") else "1")
+            yield from (f"{before}{text}{after}" for text in samples[:1])
             yield from samples
             if not holds:
                 yield from (*(f"{text}-" for text in samples[:2]), *(f"x-{text}" for text in samples[:2]), *MORE_TEXTS)
+                yield from OTHER_TEXTS
         case "split" if isinstance(other, str):
             yield from (f"a{other}b", f"a{other}b{other}c")
         case "cidr_host_count" | "cidr_contains" | "cidr_overlaps":

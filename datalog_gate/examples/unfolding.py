@@ -27,7 +27,7 @@ from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Value
 from datalog_gate.examples.conditions import Bindings, Condition, propagate, resolve, unify
 from datalog_gate.examples.effort import Effort
-from datalog_gate.schema.declaration import Column, RelationRef, RelationVersion
+from datalog_gate.schema.declaration import Column, RelationRef, RelationVersion, relation_name
 
 MAX_DEPTH = 12
 """The maximum number of rules between the policy and a row."""
@@ -213,6 +213,12 @@ class Unfolder:
         terms = tuple(
             self._variable(columns[at].name) if term is None else term for at, term in enumerate(literal.arguments)
         )
+        if relation_name(literal.relation) == "heat:stack":
+            names = {column.name: at for at, column in enumerate(columns)}
+            bindings = unify(terms[names["id"]], terms[names["name"]], sketch.bindings)
+            if bindings is None:
+                return
+            sketch = replace(sketch, bindings=bindings)
         key = self.program.relations[literal.relation].key
         keys = [at for at, column in enumerate(columns) if column.name in key] or list(range(len(columns)))
         joined: list[Step] = []

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from types import MappingProxyType
 
 from datalog_gate.analysis.program import Call, Compare, Const, Operand, Pattern, Var, variables
-from datalog_gate.base.values import Kind, ResourceId, Value, kind_of
+from datalog_gate.base.values import Kind, ResourceId, Value
 from datalog_gate.engine import builtins
-from datalog_gate.examples.column_hints import Columns, typical_values
+from datalog_gate.examples.column_hints import Columns, fits, times_of, typical_values
 from datalog_gate.examples.conditions import Bindings, Condition, propagate, resolve
 from datalog_gate.examples.inverses import invert, neighbours
 from datalog_gate.examples.unfolding import InputRow, Sketch, Unfolder
@@ -24,6 +23,8 @@ RESOURCE_TABLES = ("os:", "aws:", "datalog_gate:")
 MOST = 48
 """The maximum number of values that are tried for a variable."""
 MOST_REACHING = 32
+MOST_MEMBERS = 100
+"""The maximum index of the member of a group."""
 VALUE_STEPS = 150
 ROUNDS = 5
 """How many conditions away the values that reach a variable may be."""
@@ -121,11 +122,16 @@ class Valuation:
         kinds, columns = self._kinds(variable), [column for _, column in self._columns[variable]]
         if any(column.name.startswith("_index") for column in columns):
             return 0, 1, 2
-        wished = list(self._wished(variable, kinds))
+        for row in self._rows:
+            if self._cell(row, "index", bindings) == variable:
+                member = self._cell(row, "id", bindings)
+                name = member.value.name if isinstance(member, Const) and isinstance(member.value, ResourceId) else ""
+                return (int(name) if name.isdigit() else 0,)
+        wished = list(dict.fromkeys(self._wished(variable, kinds)))
         if Kind.RESOURCE in kinds and kinds != Kind.ANY:
             wished.insert(2, ResourceId(f"{ROOT}/{variable.name.lower() or columns[0].name.strip('_')}"))
         near = [value for name, column in self._columns[variable] for value in self._near.get((name, column.name), ())]
-        values = [value for value in (*near, *wished) if _fits(value, kinds, columns)]
+        values = [value for value in (*near, *wished) if fits(value, kinds, columns)]
         return list(dict.fromkeys(values))[:MOST]
 
     def _wished(self, variable: Var, kinds: Kind) -> Iterator[Value]:
@@ -135,8 +141,9 @@ class Valuation:
             yield from sorted({1, 2, 3, *(value for value in reaching if isinstance(value, int) and 0 < value < 300)})
             return
         if reaching:
+            yield from times_of(columns, reaching)
             yield from reaching
-        elif Kind.NULL in kinds and columns:
+        elif Kind.NULL in kinds and columns and not any(column.name in ("_value", "value") for _, column in columns):
             yield None
         if ("heat:property", "path") in [(name, column.name) for name, column in columns]:
             yield from self._optional_paths()
@@ -210,8 +217,9 @@ class Valuation:
                 yield resolve(literal.outputs[0], self._bindings), value
 
     def _stacks(self, variable: Var) -> Sequence[Value]:
-        words = [value for value in self._reach(variable) if isinstance(value, str) and re.fullmatch(r"\w+", value)]
-        return ROOT, "other", *words
+        words = [value for value in self._reach(variable) if isinstance(value, str)]
+        names = (word if word[:1].isalpha() else f"a{word}" for word in words)
+        return ROOT, "other", *(name for name in names if re.fullmatch(r"[A-Za-z][\w.-]*", name))
 
     def _resources(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
         stack, name, kind = ROOT, None, variable.name.lower() or "resource"
@@ -220,7 +228,10 @@ class Valuation:
             if relation == "heat:member" and self._cell(row, "id", bindings) == variable:
                 inside = self._cell(row, "group", bindings)
                 group = inside.value if isinstance(inside, Const) else None
-                return [ResourceId(f"{group.path}/{at}") for at in range(3)] if isinstance(group, ResourceId) else ()
+                index = self._cell(row, "index", bindings)
+                asked = [at for at in (self._reach(index) if isinstance(index, Var) else ()) if isinstance(at, int)]
+                places = (*(at for at in asked if 0 <= at < MOST_MEMBERS), *range(3))
+                return [ResourceId(f"{group.path}/{at}") for at in places] if isinstance(group, ResourceId) else ()
             if resolve(row.terms[0], bindings) != variable:
                 continue
             given = self._cell(row, "_stack", bindings) or self._cell(row, "stack", bindings)
@@ -258,17 +269,3 @@ def _compute(builtin: str, inputs: Sequence[Sequence[Value]]) -> Iterator[Value]
             yield builtins.compute(builtin, [values[at % len(values)] for values in inputs])
         except builtins.EvaluationError:
             continue
-
-
-def _fits(value: Value, kinds: Kind, columns: Sequence[Column]) -> bool:
-    if not kind_of(value) & kinds:
-        return False
-    for column in columns:
-        if isinstance(value, str) and column.closed and value not in column.allowed:
-            return False
-        low, high = column.range
-        if isinstance(value, int | Decimal) and not (low is None or low <= value):
-            return False
-        if isinstance(value, int | Decimal) and not (high is None or value <= high):
-            return False
-    return True

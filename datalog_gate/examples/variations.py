@@ -51,6 +51,17 @@ def add_or_remove(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequ
             yield smaller
 
 
+def without_rows(case: Case, relation: str, catalogue: Catalogue) -> Iterator[Case]:
+    """The case without a list or map of properties that fills the relation, for each resource that has it."""
+    for path in _paths(case):
+        if path[-2:-1] == ("properties",) and path[-4:-3] == ("resources",):
+            tables = list_tables(catalogue, get(case, path[:-2])["type"])
+            owners = [table.steps[0].name for table in tables if table.relation.name == relation and table.steps]
+            smaller = _without(case, path, catalogue) if path[-1] in owners else None
+            if smaller is not None:
+                yield smaller
+
+
 def _change_places(
     case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Value]], written: bool
 ) -> Iterator[Case]:

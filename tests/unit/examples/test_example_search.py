@@ -18,6 +18,7 @@ from datalog_gate.policytest.testfile import Case
 
 ROOT = Path(__file__).parents[3]
 PACKS = sorted((ROOT / "rules").iterdir())
+VALUE = {"type": "OS::Heat::Value", "properties": {"value": "value-1"}}
 
 
 def search(text: str) -> PolicyExamples:
@@ -34,8 +35,8 @@ def resources(case: dict[str, Any]) -> dict[str, Any]:
     [
         (
             'p(s) :- os:nova:server(_id=s, name=n), starts_with(n ?? "", "db").',
-            {"server": {"flavor": "m1.small", "name": "db"}},
-            {'starts_with(n ?? "", "db")': {"server": {"flavor": "m1.small", "name": "1db"}}},
+            {"server": {"flavor": "m1.small", "name": "db1"}},
+            {'starts_with(n ?? "", "db")': {"server": {"flavor": "m1.small", "name": "DB1"}}},
         ),
         (
             "p(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 > 500.",
@@ -61,6 +62,40 @@ def resources(case: dict[str, Any]) -> dict[str, Any]:
             "p(s) :- heat:stack(id=s), n = count{ v : os:nova:server(_stack=s, _id=v) }, n > 2.",
             {"server": {"flavor": "m1.small"}, "server_2": {"flavor": "m1.small"}, "server_3": {"flavor": "m1.small"}},
             {"n > 2": {"server": {"flavor": "m1.small"}, "server_2": {"flavor": "m1.small"}}},
+        ),
+        (
+            "p(v) :- os:cinder:volume(_id=v, size=n), n != null, n > 500.",
+            {"volume": {"size": 501}},
+            {"n != null": {"volume": {}}},
+        ),
+        (
+            'p(s) :- os:nova:server(_id=s), not os:nova:server.metadata(_id=s, _key="cost").',
+            {"server": {"flavor": "m1.small"}},
+            {
+                'not os:nova:server.metadata(_id=s, _key="cost")': {
+                    "server": {"flavor": "m1.small", "metadata": {"cost": "x"}}
+                }
+            },
+        ),
+        (
+            'p(s) :- os:neutron:port.tags(_id=s, _value=t), t != "team".',
+            {"port": {"network": "private", "tags": ["x"]}},
+            {"os:neutron:port.tags(_id=s, _value=t)": {"port": {"network": "private"}}},
+        ),
+        (
+            "p(s) :- os:neutron:subnet(_id=s, enable_dhcp=true).",
+            {"subnet": {"network": "private"}},
+            {"enable_dhcp=true": {"subnet": {"network": "private", "enable_dhcp": False}}},
+        ),
+        (
+            'p(g) :- os:neutron:security_group.rules(_id=g, remote_ip_prefix=c), c != null, starts_with(c, "10").',
+            {"security_group": {"rules": [{"remote_ip_prefix": "100.0.0.0/8"}]}},
+            {"c != null": {"security_group": {"rules": [{}]}}},
+        ),
+        (
+            "p(g) :- heat:scaling(id=g, desired=n), n ?? 1 < 2.",
+            {"g": {"max_size": 0, "min_size": 0, "resource": VALUE}},
+            {"n ?? 1 < 2": {"g": {"desired_capacity": 2, "max_size": 2, "min_size": 0, "resource": VALUE}}},
         ),
     ],
 )
@@ -104,6 +139,7 @@ def test_a_flip_is_a_stack_that_heat_accepts() -> None:
     assert flips == {
         "admin_state_up=true": {"server": server, "port": {"admin_state_up": False, "network": "private"}},
         port: {"server": server, "port": {"value": "x"}},
+        "os:nova:server.networks(_id=s, port=p)": {"server": {"flavor": "m1.small"}, "port": {"network": "private"}},
     }
 
 
@@ -112,8 +148,9 @@ def test_a_condition_that_guards_another_is_shown() -> None:
     ((_, denied, flips),) = shown(found)
     assert denied == {"server": {"flavor": "m1.small", "metadata": {"key-1": 5}}}
     assert flips == {
-        "is_number(n)": {"server": {"flavor": "m1.small", "metadata": {"key-1": "value-1"}}},
+        "is_number(n)": {"server": {"flavor": "m1.small", "metadata": {"key-1": "x"}}},
         "n > 4": {"server": {"flavor": "m1.small", "metadata": {"key-1": 4}}},
+        "os:nova:server.metadata(_id=s, _value=n)": {"server": {"flavor": "m1.small"}},
     }
 
 
@@ -123,6 +160,23 @@ def test_a_grant_is_written_with_its_service() -> None:
     (example,) = found.examples
     (flip,) = example.flips
     assert (flip.case["services"], resources(flip.case)["grant"]) == (["edge"], {"service": "edge"})
+
+
+@pytest.mark.parametrize(
+    ("rule", "denied"),
+    [
+        ('starts_with(t, "2026-12").', "2026-12-01T09:00:00Z"),
+        ('int(capture(t, "T([0-9]{2})")) >= 22.', "2027-03-01T22:00:00Z"),
+    ],
+)
+def test_the_time_is_one_that_the_rule_asks_for(rule: str, denied: str) -> None:
+    found = search(f"p(s) :- heat:root(stack=s), gate:now(time=t), {rule}")
+    assert [example.case["now"] for example in found.examples] == [denied]
+
+
+def test_a_stack_has_the_name_that_the_rule_asks_for() -> None:
+    found = search('p(s) :- heat:stack(id=s, name=n), starts_with(n, "prod-").')
+    assert [list(example.case["modules"]) for example in found.examples] == [["prod-1"]]
 
 
 def test_what_no_stack_can_have_is_said_with_the_condition() -> None:

@@ -10,7 +10,7 @@ from datalog_gate import api
 from datalog_gate.base.diagnostics import Span, did_you_mean
 from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.cli.common import DENIED, OK, load_rules
-from datalog_gate.examples.case_building import Case
+from datalog_gate.examples.case_building import NOW, Case
 from datalog_gate.examples.example_search import PolicyExamples
 from datalog_gate.files.templates import read_stack
 from datalog_gate.policytest.comparison import flow
@@ -18,8 +18,6 @@ from datalog_gate.policytest.example_cases import write_cases
 from datalog_gate.stack.model import Stack
 
 SCHEMA = "datalog-gate/examples/1"
-LEFT_OUT = ("heat_template_version", "now")
-"""Keys that every case has and no rule needs."""
 
 
 def examples(options: argparse.Namespace) -> int:
@@ -54,8 +52,8 @@ def diff(options: argparse.Namespace) -> int:
 
 def brief(case: Case) -> str:
     """A case in one line: the resources by name, and what else it has."""
-    rest = {key: value for key, value in case.items() if key not in ("stack", *LEFT_OUT)}
-    template = {key: value for key, value in case["stack"].items() if key not in ("resources", *LEFT_OUT)}
+    rest = {key: value for key, value in case.items() if key != "stack" and (key != "now" or value != NOW)}
+    template = {key: value for key, value in case["stack"].items() if key not in ("resources", "heat_template_version")}
     parts = {**template, **case["stack"]["resources"], **rest}
     return ", ".join(f"{name}: {flow(value)}" for name, value in parts.items()) or "an empty template"
 
