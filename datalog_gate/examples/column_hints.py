@@ -97,7 +97,8 @@ def _constants(program: CheckedProgram, literal: Match) -> Iterator[tuple[Column
     columns = program.relations[literal.relation].columns
     for at, term in literal.column_terms:
         if isinstance(term, Const):
-            yield (relation_name(literal.relation), columns[at].name), term.value
+            for value in neighbours(term.value):
+                yield (relation_name(literal.relation), columns[at].name), value
 
 
 def _sources(program: CheckedProgram, body: Sequence[CheckedLiteral]) -> Mapping[Operand, set[Columns]]:

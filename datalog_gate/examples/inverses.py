@@ -44,11 +44,13 @@ def invert(builtin: str, at: int, others: Sequence[Value], result: Value, holds:
 
 
 def neighbours(value: Value) -> Iterator[Value]:
-    """The value, and those just beside it."""
+    """The value, and those just beside it; beside all of IPv4 is all of IPv6."""
     yield value
     if isinstance(value, int | Decimal):
         yield value + 1
         yield value - 1
+    elif value == "0.0.0.0/0":
+        yield "::/0"
     elif isinstance(value, str) and value.isdecimal():
         yield from (f"{int(value) + step:0{len(value)}}" for step in (1, -1) if int(value) + step >= 0)
 
