@@ -151,7 +151,7 @@ CATEGORIES = (
         "heat/engine/properties.py:264",
         lambda difference: (
             (difference.at.endswith(" nested") and _refused(_WRONG)(difference))
-            or _refused(rf"Property error: Properties\.\w+: .*({_WRONG})", _open)(difference)
+            or _refused(rf"Property error: Properties\.\w+: .*({_WRONG})")(difference)
         ),
     ),
 )
