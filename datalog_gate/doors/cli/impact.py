@@ -1,4 +1,4 @@
-"""What other rules would change: a table by policy, of `replay` and `scan rejudge`."""
+"""A table by policy of what other rules would change."""
 
 from __future__ import annotations
 

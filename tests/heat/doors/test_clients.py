@@ -1,4 +1,4 @@
-"""What python-heatclient and `openstack` print for each operation that the API filter denies."""
+"""What `heat` and `openstack` print of an operation that is denied."""
 
 from __future__ import annotations
 
