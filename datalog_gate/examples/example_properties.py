@@ -76,7 +76,9 @@ def put(data: Data, path: Sequence[Step], value: Data) -> None:
 
 
 def split_path(path: object) -> list[Step]:
-    return [int(step) if step.isdigit() else step for step in str(path).split(".")]
+    """The steps of a path: the first is a name, others may be indexes."""
+    first, *others = str(path).split(".")
+    return [first, *(int(step) if step.isdigit() else step for step in others)]
 
 
 def complete(catalogue: Catalogue, template: dict[str, Data]) -> None:

@@ -93,6 +93,11 @@ def resources(case: dict[str, Any]) -> dict[str, Any]:
             {"c != null": {"security_group": {"rules": [{}]}}},
         ),
         (
+            'p(s) :- heat:property(id=s, path=p), p = "1".',
+            {"s": {"1": "x", "value": "value-1"}},
+            {'p = "1"': {"s": {"value": "value-1"}}},
+        ),
+        (
             "p(g) :- heat:scaling(id=g, desired=n), n ?? 1 < 2.",
             {"g": {"max_size": 0, "min_size": 0, "resource": VALUE}},
             {"n ?? 1 < 2": {"g": {"desired_capacity": 2, "max_size": 2, "min_size": 0, "resource": VALUE}}},
