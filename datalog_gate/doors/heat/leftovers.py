@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from heat.common.exception import NotFound
 from heat.engine.template import Template
 from heat.objects.resource import Resource as Row
 from heat.objects.stack import Stack as StackRow
@@ -34,6 +36,9 @@ SECTIONS = (
 """The names of sections and keys in HOT and in CloudFormation templates."""
 REFERENCES = frozenset({"get_resource", "get_attr", "Fn::GetAtt"})
 """The functions that refer to other resources; `Ref` may."""
+READINGS = 4
+"""How many times a tree is read that changes meanwhile."""
+Result = TypeVar("Result")
 
 
 def judge(point: DecisionPoint, operation: Operation, stack: Any) -> Answer:
@@ -56,7 +61,7 @@ def _include_leftovers(point: DecisionPoint, operation: Operation, stack: Any) -
     before, live = operation.against, LiveStack(stack)
     if before is None or live.is_begun_by_owner():
         return None
-    tree = list(_walk(live))
+    tree = read_steady(lambda: list(_walk(live)))
     is_beyond = any(built.is_beyond for built in tree)
     stacks = {built.stack.id: built.stack for built in tree}.values()
     if not is_beyond and all(_is_complete(stack.context, built_stack) for built_stack in stacks):
@@ -81,6 +86,16 @@ def _include_leftovers(point: DecisionPoint, operation: Operation, stack: Any) -
         compare=None,
         asks_services=False,
     )
+
+
+def read_steady(read: Callable[[], Result]) -> Result:
+    """Read what Heat may change meanwhile. An operation that ends deletes the template before once its resources have
+    another, so that what was read of these may name a template that is gone: then all is read again. Errors: NotFound
+    for a template that stays away."""
+    for _ in range(READINGS - 1):
+        with suppress(NotFound):
+            return read()
+    return read()
 
 
 def _is_complete(context: Any, stack: Any) -> bool:

@@ -8,7 +8,9 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from heat.common.exception import NotFound
 
+from datalog_gate.doors.heat.leftovers import read_steady
 from tests.commands import run
 from tests.heat.doors.rig import ENGINE_DOOR, Heat, heats, wait
 from tests.heat.doors.templates import string, template
@@ -189,3 +191,21 @@ def test_parameters_of_a_failed_update_are_not_those_of_what_lives(heat: Heat) -
     assert heat.lengths(name) == [8] * 10
     answer = heat.on(name, "PUT", **failing("c"))
     assert "15 strings are alive" in answer.text + heat.ended(name)[1]
+
+
+@pytest.mark.parametrize(("gone", "expected"), [(0, "tree"), (3, "tree"), (4, None)])
+def test_a_tree_whose_templates_go_while_it_is_read_is_read_again(gone: int, expected: str | None) -> None:
+    left = gone
+
+    def read() -> str:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise NotFound("raw template with id 26 not found")
+        return "tree"
+
+    if expected:
+        assert read_steady(read) == expected
+    else:
+        with pytest.raises(NotFound):
+            read_steady(read)

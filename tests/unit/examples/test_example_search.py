@@ -18,6 +18,8 @@ from datalog_gate.policytest.testfile import Case
 
 ROOT = Path(__file__).parents[3]
 PACKS = sorted((ROOT / "rules").iterdir())
+MOST_POLICIES = 12
+"""About how many policies of a pack are tried."""
 VALUE = {"type": "OS::Heat::Value", "properties": {"value": "value-1"}}
 
 
@@ -193,13 +195,14 @@ def test_what_no_stack_can_have_is_said_with_the_condition() -> None:
     ("pack", "engine"),
     [
         *((pack, "native") for pack in ("net", "software")),
-        *(pytest.param(pack.name, "both", marks=[pytest.mark.slow, pytest.mark.timeout(3000)]) for pack in PACKS),
+        *(pytest.param(pack, "both", marks=pytest.mark.slow) for pack in ("net", "licence")),
+        *(pytest.param(pack.name, "native", marks=pytest.mark.slow) for pack in PACKS),
     ],
 )
 def test_examples_are_judged_alike_by_the_whole_gate(pack: str, engine: str) -> None:
     rules = dg.load_rules(ROOT / "rules" / pack)
     suite = suite_of(ROOT / "rules" / pack / "test.yaml", ())
-    for policy in rules.policies:
+    for policy in rules.policies[:: max(1, len(rules.policies) // MOST_POLICIES)]:
         for example in rules.examples(policy.id).examples:
             for denies, case in [(True, example.case), *((False, flip.case) for flip in example.flips)]:
                 assert violates(rules, suite, policy.id, case, engine) is denies, (policy.id, case)
