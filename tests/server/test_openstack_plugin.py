@@ -85,7 +85,9 @@ def test_policies_findings_and_stacks_are_listed(site: Site) -> None:
         0,
         [{name: policy[name] for name in columns} for policy in listed],
     )
-    assert run(site, "ann", "policy", "show", "length") == (0, listed[0])
+    shown = site.ask("ann", "GET", "/v2/policies/length").json()
+    assert run(site, "ann", "policy", "show", "length") == (0, shown)
+    assert {name: shown[name] for name in listed[0]} == listed[0]
     assert run(site, "ann", "policy", "show", "lenght") == (1, "there is no policy of this id")
     code, findings = run(site, "ann", "finding", "list")
     assert (code, [(row["root"], row["policy"]) for row in findings]) == (0, [("r1", "length")])
