@@ -26,6 +26,6 @@ def test_the_command_of_the_readme_shows_the_page_of_a_denied_stack(tmp_path: Pa
     path = f"{tmp_path / 'venv' / 'bin'}:{own['PATH']}"
     subprocess.run(COMMAND, shell=True, check=True, cwd=copy, env={**own, "BROWSER": f"{browser} %s", "PATH": path})
     page = shown.read_text("utf-8")
-    assert re.findall("<title>(Denied: .*?)</title>", page) == ["Denied: template"]
+    assert re.findall("<title>(Denied .*?)</title>", page) == ["Denied by 2 policies: template"]
     lines = re.findall(r'class="line deny" id="d0-l0-(\d+)"', page)
     assert lines == ["14", "21", "22", "28", "29", "35", "37", "45", "47"]
