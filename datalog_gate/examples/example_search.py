@@ -83,7 +83,7 @@ class _Origin(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Found:
+class _Draft:
     """An example, with the rules that it shows."""
 
     case: Case
@@ -132,18 +132,18 @@ class _ExampleSearch:
         self.bounds = list_bounds(reached, rules.sources)
         self.open = list(self.conditions)
         self.met: set[int] = set()
-        self.found: list[_Found] = []
+        self.drafts: list[_Draft] = []
 
     def find(self) -> PolicyExamples:
         for aim in sorted(self.branches, key=lambda aim: aim.goals.keys().isdisjoint(self.tops)):
             if not self.met.issuperset(aim.goals) and any(rule.body for rule in aim.goals.values()):
                 self._show(aim)
-        if not self.found:  # each of its rules denies what another one does
+        if not self.drafts:  # each of its rules denies what another one does
             self._show(join_branches([aim for aim in self.branches if not aim.goals.keys().isdisjoint(self.tops)]))
-        for found in self.found:
-            self._add_variations(found, add_or_remove)
-            self._add_absences(found)
-        examples = tuple(found.example() for found in self.found)
+        for draft in self.drafts:
+            self._add_variations(draft, add_or_remove)
+            self._add_absences(draft)
+        examples = tuple(draft.example() for draft in self.drafts)
         _, literal = self.unfolder.furthest
         if examples or literal is None:
             searched = sum(not aim.goals.keys().isdisjoint(self.met) for aim in self.conditions)
@@ -152,27 +152,27 @@ class _ExampleSearch:
 
     def _show(self, aim: Aim) -> None:
         """Add the example of a rule, and flips for the conditions of the rules that it is the first to show."""
-        found = self._find_example(aim)
-        if not found:
+        draft = self._find_example(aim)
+        if not draft:
             return
-        new = found.shown - self.met
+        new = draft.shown - self.met
         self.met |= new
-        self.found.append(found)
-        self._add_variations(found, change_values)
+        self.drafts.append(draft)
+        self._add_variations(draft, change_values)
         for condition in list(self.open):
             if not condition.goals.keys().isdisjoint(new):
-                self._add_flip(condition, found)
+                self._add_flip(condition, draft)
         for bound in self.bounds:
             if not bound.goals.keys().isdisjoint(new):
-                self._add_bound(bound, found)
+                self._add_bound(bound, draft)
 
-    def _find_example(self, aim: Aim) -> _Found | None:
+    def _find_example(self, aim: Aim) -> _Draft | None:
         """The example of a rule, if possible one that Heat accepts."""
         self.effort.begin(STEPS_FOR_EXAMPLE)
-        found = list(islice(self._cases(aim), MOST_REFUSED))
-        if not found:
+        entries = list(islice(self._cases(aim), MOST_REFUSED))
+        if not entries:
             return None
-        first, origin = min(found, key=lambda entry: bool(self.judge.refusals(entry[0])))
+        first, origin = min(entries, key=lambda entry: bool(self.judge.refusals(entry[0])))
         refused = self.judge.refusals(first)
         case = shrink(
             first,
@@ -187,7 +187,7 @@ class _ExampleSearch:
             if len(other.goals) == 1 and self._shows(other, case)
             for number in other.goals
         }
-        return _Found(case, verdict, aim.span, refused, shown | (aim.goals.keys() & origin.rules), origin)
+        return _Draft(case, verdict, aim.span, refused, shown | (aim.goals.keys() & origin.rules), origin)
 
     def _shows(self, aim: Aim, case: Case) -> bool:
         """Whether the case is judged as the aim says, and otherwise without the part."""
@@ -219,52 +219,52 @@ class _ExampleSearch:
                         break
 
     def _values(self, sketch: Sketch, bindings: Bindings) -> Mapping[Columns, Sequence[Value]]:
-        found: dict[Columns, list[Value]] = {}
+        constants: dict[Columns, list[Value]] = {}
         for relation, terms in sketch.rows:
             for column, term in zip(self.unfolder.columns(relation), terms, strict=True):
                 term = resolve(term, bindings)
                 if isinstance(term, Const):
-                    found.setdefault((relation_name(relation), column.name), []).append(term.value)
-        return found
+                    constants.setdefault((relation_name(relation), column.name), []).append(term.value)
+        return constants
 
-    def _add_variations(self, found: _Found, vary: Vary) -> None:
+    def _add_variations(self, draft: _Draft, vary: Vary) -> None:
         """Add the variations of an example that are flips. Their conditions are no longer open."""
         self.effort.begin(STEPS_FOR_VARIATIONS)
-        for other in vary(found.case, self.catalogue, self.hints):
-            conditions = [aim for aim in self.open if aim.goals.keys() & found.shown]
+        for other in vary(draft.case, self.catalogue, self.hints):
+            conditions = [aim for aim in self.open if aim.goals.keys() & draft.shown]
             if not conditions or not self.effort.is_left:
                 return
-            if not self.judge.passes(other) or not self.judge.refusals(other) <= found.refused:
+            if not self.judge.passes(other) or not self.judge.refusals(other) <= draft.refused:
                 continue
             for aim in conditions:
                 if self._shows(aim, other):
                     self.open.remove(aim)
-                    found.flips.append(Flip(other, aim.text, aim.span))
+                    draft.flips.append(Flip(other, aim.text, aim.span))
                     break
 
-    def _add_absences(self, found: _Found) -> None:
+    def _add_absences(self, draft: _Draft) -> None:
         """Add for each list or map of properties that a rule of the example reads the case without it, if it passes."""
-        known = {(flip.condition, flip.span) for other in self.found for flip in other.flips}
-        bodies = [self.unfolder.rules[number].body for number in sorted(found.shown)]
+        known = {(flip.condition, flip.span) for other in self.drafts for flip in other.flips}
+        bodies = [self.unfolder.rules[number].body for number in sorted(draft.shown)]
         for literal in [literal for body in bodies for literal in body if isinstance(literal, Match)]:
             text = quote(literal, self.sources)
-            for other in without_rows(found.case, relation_name(literal.relation), self.catalogue):
-                is_new = text and (text, literal.span) not in known and all(flip.case != other for flip in found.flips)
-                if is_new and self.judge.passes(other) and self.judge.refusals(other) <= found.refused:
-                    found.flips.append(Flip(other, text, literal.span))
+            for other in without_rows(draft.case, relation_name(literal.relation), self.catalogue):
+                is_new = text and (text, literal.span) not in known and all(flip.case != other for flip in draft.flips)
+                if is_new and self.judge.passes(other) and self.judge.refusals(other) <= draft.refused:
+                    draft.flips.append(Flip(other, text, literal.span))
                     break
 
-    def _add_flip(self, aim: Aim, near: _Found) -> None:
+    def _add_flip(self, aim: Aim, near: _Draft) -> None:
         """Add a flip that is found from its condition, to the example that it is nearest to."""
         self.effort.begin(STEPS_FOR_FLIP)
         for case, _ in self._cases(aim, near.origin):
-            nearest = min(self.found, key=lambda found: count_differences(case, found.case))
+            nearest = min(self.drafts, key=lambda draft: count_differences(case, draft.case))
             if self.judge.refusals(case) <= nearest.refused:
                 self.open.remove(aim)
                 nearest.flips.append(Flip(self._approach(case, nearest, aim), aim.text, aim.span))
                 return
 
-    def _add_bound(self, aim: Aim, near: _Found) -> None:
+    def _add_bound(self, aim: Aim, near: _Draft) -> None:
         """Add an example at a bound, unless there is one."""
         if any(self._shows(aim, case) for case in (near.case, *(flip.case for flip in near.flips))):
             return
@@ -275,12 +275,12 @@ class _ExampleSearch:
             case = self._approach(case, near, aim)
             verdict = self.judge.judge(case)
             if aim.denies and verdict:
-                self.found.append(_Found(case, verdict, aim.span, near.refused, set(), origin))
+                self.drafts.append(_Draft(case, verdict, aim.span, near.refused, set(), origin))
             else:
                 near.flips.append(Flip(case, aim.text, aim.span))
             return
 
-    def _approach(self, case: Case, near: _Found, aim: Aim) -> Case:
+    def _approach(self, case: Case, near: _Draft, aim: Aim) -> Case:
         """The case with no difference from an example that it does not need, or that Heat needs."""
         return approach(
             case, near.case, lambda other: self._shows(aim, other) and self.judge.refusals(other) <= near.refused
