@@ -83,7 +83,7 @@ class _Origin(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Draft:
+class _ExampleDraft:
     """An example, with the rules that it shows."""
 
     case: Case
@@ -132,7 +132,7 @@ class _ExampleSearch:
         self.bounds = list_bounds(reached, rules.sources)
         self.open = list(self.conditions)
         self.met: set[int] = set()
-        self.drafts: list[_Draft] = []
+        self.drafts: list[_ExampleDraft] = []
 
     def find(self) -> PolicyExamples:
         for aim in sorted(self.branches, key=lambda aim: aim.goals.keys().isdisjoint(self.tops)):
@@ -166,7 +166,7 @@ class _ExampleSearch:
             if not bound.goals.keys().isdisjoint(new):
                 self._add_bound(bound, draft)
 
-    def _find_example(self, aim: Aim) -> _Draft | None:
+    def _find_example(self, aim: Aim) -> _ExampleDraft | None:
         """The example of a rule, if possible one that Heat accepts."""
         self.effort.begin(STEPS_FOR_EXAMPLE)
         entries = list(islice(self._cases(aim), MOST_REFUSED))
@@ -187,7 +187,7 @@ class _ExampleSearch:
             if len(other.goals) == 1 and self._shows(other, case)
             for number in other.goals
         }
-        return _Draft(case, verdict, aim.span, refused, shown | (aim.goals.keys() & origin.rules), origin)
+        return _ExampleDraft(case, verdict, aim.span, refused, shown | (aim.goals.keys() & origin.rules), origin)
 
     def _shows(self, aim: Aim, case: Case) -> bool:
         """Whether the case is judged as the aim says, and otherwise without the part."""
@@ -227,7 +227,7 @@ class _ExampleSearch:
                     constants.setdefault((relation_name(relation), column.name), []).append(term.value)
         return constants
 
-    def _add_variations(self, draft: _Draft, vary: Vary) -> None:
+    def _add_variations(self, draft: _ExampleDraft, vary: Vary) -> None:
         """Add the variations of an example that are flips. Their conditions are no longer open."""
         self.effort.begin(STEPS_FOR_VARIATIONS)
         for other in vary(draft.case, self.catalogue, self.hints):
@@ -242,7 +242,7 @@ class _ExampleSearch:
                     draft.flips.append(Flip(other, aim.text, aim.span))
                     break
 
-    def _add_absences(self, draft: _Draft) -> None:
+    def _add_absences(self, draft: _ExampleDraft) -> None:
         """Add for each list or map of properties that a rule of the example reads the case without it, if it passes."""
         known = {(flip.condition, flip.span) for other in self.drafts for flip in other.flips}
         bodies = [self.unfolder.rules[number].body for number in sorted(draft.shown)]
@@ -254,7 +254,7 @@ class _ExampleSearch:
                     draft.flips.append(Flip(other, text, literal.span))
                     break
 
-    def _add_flip(self, aim: Aim, near: _Draft) -> None:
+    def _add_flip(self, aim: Aim, near: _ExampleDraft) -> None:
         """Add a flip that is found from its condition, to the example that it is nearest to."""
         self.effort.begin(STEPS_FOR_FLIP)
         for case, _ in self._cases(aim, near.origin):
@@ -264,7 +264,7 @@ class _ExampleSearch:
                 nearest.flips.append(Flip(self._approach(case, nearest, aim), aim.text, aim.span))
                 return
 
-    def _add_bound(self, aim: Aim, near: _Draft) -> None:
+    def _add_bound(self, aim: Aim, near: _ExampleDraft) -> None:
         """Add an example at a bound, unless there is one."""
         if any(self._shows(aim, case) for case in (near.case, *(flip.case for flip in near.flips))):
             return
@@ -275,12 +275,12 @@ class _ExampleSearch:
             case = self._approach(case, near, aim)
             verdict = self.judge.judge(case)
             if aim.denies and verdict:
-                self.drafts.append(_Draft(case, verdict, aim.span, near.refused, set(), origin))
+                self.drafts.append(_ExampleDraft(case, verdict, aim.span, near.refused, set(), origin))
             else:
                 near.flips.append(Flip(case, aim.text, aim.span))
             return
 
-    def _approach(self, case: Case, near: _Draft, aim: Aim) -> Case:
+    def _approach(self, case: Case, near: _ExampleDraft, aim: Aim) -> Case:
         """The case with no difference from an example that it does not need, or that Heat needs."""
         return approach(
             case, near.case, lambda other: self._shows(aim, other) and self.judge.refusals(other) <= near.refused
