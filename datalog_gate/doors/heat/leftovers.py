@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from heat.common.exception import NotFound
 from heat.engine.template import Template
@@ -36,9 +35,6 @@ SECTIONS = (
 """The names of sections and keys in HOT and in CloudFormation templates."""
 REFERENCES = frozenset({"get_resource", "get_attr", "Fn::GetAtt"})
 """The functions that refer to other resources; `Ref` may."""
-READINGS = 4
-"""How many times a tree is read that changes meanwhile."""
-Result = TypeVar("Result")
 
 
 def judge(point: DecisionPoint, operation: Operation, stack: Any) -> Answer:
@@ -61,7 +57,7 @@ def _include_leftovers(point: DecisionPoint, operation: Operation, stack: Any) -
     before, live = operation.against, LiveStack(stack)
     if before is None or live.is_begun_by_owner():
         return None
-    tree = read_steady(lambda: list(_walk(live)))
+    tree = list(_walk(live))
     is_beyond = any(built.is_beyond for built in tree)
     stacks = {built.stack.id: built.stack for built in tree}.values()
     if not is_beyond and all(_is_complete(stack.context, built_stack) for built_stack in stacks):
@@ -86,16 +82,6 @@ def _include_leftovers(point: DecisionPoint, operation: Operation, stack: Any) -
         compare=None,
         asks_services=False,
     )
-
-
-def read_steady(read: Callable[[], Result]) -> Result:
-    """Read what Heat may change meanwhile. An operation that ends deletes the template before once its resources have
-    another, so that what was read of these may name a template that is gone: then all is read again. Errors: NotFound
-    for a template that stays away."""
-    for _ in range(READINGS - 1):
-        with suppress(NotFound):
-            return read()
-    return read()
 
 
 def _is_complete(context: Any, stack: Any) -> bool:
@@ -164,7 +150,11 @@ def _walk(live: LiveStack) -> Iterator[_Built]:
 
 def _read_rows(context: Any, stack: Any, current: Any) -> Iterator[tuple[Any, Sequence[Any]]]:
     """The rows of what a stack has built by the template that it was built from, the newest first. The legacy engine
-    keeps what it replaced in another stack, and one template for all."""
+    keeps what it replaced in another stack, and one template for all.
+
+    An operation that ends meanwhile deletes the template before it, which the rows that were read may still name. What
+    they stand for is then as the current template has it.
+    """
     rows = [*Row.get_all_active_by_stack(context, stack.id).values()]
     templates = {stack.id: current, current.id: current}
     if not stack.convergence:
@@ -177,7 +167,12 @@ def _read_rows(context: Any, stack: Any, current: Any) -> Iterator[tuple[Any, Se
         if row.physical_resource_id:
             groups.setdefault(row.current_template_id or row.stack_id, []).append(row)
     for origin, alike in groups.items():
-        yield templates[origin] if origin in templates else Template.load(context, origin), alike
+        if origin not in templates:
+            try:
+                templates[origin] = Template.load(context, origin)
+            except NotFound:
+                templates[origin] = current
+        yield templates[origin], alike
 
 
 def _hold(name: str, template: Any, rows: Iterable[Any], metadata: Any) -> HeldStack:

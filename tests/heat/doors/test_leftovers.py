@@ -8,9 +8,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from heat.common.exception import NotFound
 
-from datalog_gate.doors.heat.leftovers import read_steady
 from tests.commands import run
 from tests.heat.doors.rig import ENGINE_DOOR, Heat, heats, wait
 from tests.heat.doors.templates import string, template
@@ -193,19 +191,13 @@ def test_parameters_of_a_failed_update_are_not_those_of_what_lives(heat: Heat) -
     assert "15 strings are alive" in answer.text + heat.ended(name)[1]
 
 
-@pytest.mark.parametrize(("gone", "expected"), [(0, "tree"), (3, "tree"), (4, None)])
-def test_a_tree_whose_templates_go_while_it_is_read_is_read_again(gone: int, expected: str | None) -> None:
-    left = gone
-
-    def read() -> str:
-        nonlocal left
-        left -= 1
-        if left >= 0:
-            raise NotFound("raw template with id 26 not found")
-        return "tree"
-
-    if expected:
-        assert read_steady(read) == expected
-    else:
-        with pytest.raises(NotFound):
-            read_steady(read)
+def test_what_was_built_by_a_template_that_heat_has_deleted_counts_as_the_current_one_has_it(heat: Heat) -> None:
+    name = heat.created(five("a"))
+    assert heat.updated(name, five("b", fail=True))[0] == "UPDATE_FAILED"
+    with closing(sqlite3.connect(heat.folder / "heat.db", timeout=30)) as database, database:
+        [current] = database.execute("SELECT raw_template_id FROM stack WHERE name = ?", (name,)).fetchone()
+        database.execute("UPDATE stack SET prev_raw_template_id = NULL WHERE name = ?", (name,))
+        database.execute(
+            "DELETE FROM raw_template WHERE id < ? AND id IN (SELECT current_template_id FROM resource)", (current,)
+        )
+    assert refused(heat, name, five("c", fail=True)) == WHY.format(15)
