@@ -138,7 +138,7 @@ def test_threads_and_services_that_reserve_at_once_never_take_more_than_there_is
 
 def test_grants_of_one_stack_that_come_and_go_at_once_leave_what_is_asked_for(cloud: Cloud, tmp_path: Path) -> None:
     licences = Licences(cloud, tmp_path, seats=20)
-    service = LicencePool({**licences.settings, "timeout": "120"})
+    service = LicencePool({**licences.settings, "call_seconds": "120"})
 
     def work(at: int) -> None:
         request = replace(licences.request(f"u{at}", "db"), grant=f"s/grant{at}")
