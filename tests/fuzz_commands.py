@@ -160,7 +160,7 @@ OPTIONS: dict[str, str] = {
     f"{RULE_OPTIONS}",
     "waivers check": f"--log log,--now time,{RULE_OPTIONS}",
     "services status": "--heat-conf conf",
-    "services list": "--for-me,--heat-conf conf",
+    "services list": "--heat-conf conf",
     "services reconcile": "--heat-conf conf,--format format",
     "store check": "--heat-conf conf",
     "store upgrade": "--heat-conf conf",

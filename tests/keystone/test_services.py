@@ -77,17 +77,6 @@ def test_the_state_of_stacks_needs_the_right_to_see_all_projects(
     assert found == StackState("complete", frozenset(resource["physical_resource_id"] for resource in listed))
 
 
-@pytest.mark.parametrize(
-    ("user", "services"), [("alice", ["night"]), ("edna", ["edge", "night"]), ("rita", []), ("root", ["night"])]
-)
-def test_each_user_sees_the_services_of_its_roles(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], user: str, services: list[str]
-) -> None:
-    become(monkeypatch, cloud, user)
-    assert main(["services", "list", "--for-me", "--heat-conf", str(cloud.heat.folder / "heat.conf")]) == 0
-    assert capsys.readouterr().out.split() == services
-
-
 def test_reconcile_releases_only_the_claims_of_a_deleted_stack(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

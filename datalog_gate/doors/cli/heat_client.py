@@ -99,20 +99,6 @@ class HeatClient:
                 raise InputError.of(f"Heat has no {resource}") from None
             raise InputError.of(f"Heat does not return {resource}: {_format_error(error)}") from None
 
-    def caller(self) -> dict[str, object]:
-        """The credentials of the caller for oslo.policy. Errors: InputError."""
-        session = self._adapter.session
-        auth: Any = session.auth
-        if not hasattr(auth, "get_access"):
-            raise InputError.of("the credentials do not name a user", suggestion=HELP)
-        try:
-            access = auth.get_access(session)
-        except self._errors as error:
-            message = f"Keystone does not return the user of the credentials: {_format_error(error)}"
-            raise InputError.of(message, suggestion=HELP) from None
-        names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
-        return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
-
     def ask(self, path: str, project: str = "") -> tuple[int, dict[str, Any]]:
         """Get the status and the JSON object under a path, of another project if one is given: its id replaces the
         caller's at the end of the endpoint. Errors: InputError without an answer."""

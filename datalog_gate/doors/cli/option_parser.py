@@ -380,9 +380,7 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     parts = services.add_subparsers(dest="part", required=True, metavar="PART")
     _add_heat_conf(_add_part(parts, "status", "list the claims of services; exit 1 if one needs attention"))
     _add_reconcile(_add_part(parts, "reconcile", "settle the open claims of services"))
-    names = _add_part(parts, "list", "list the enabled services")
-    names.add_argument("--for-me", action="store_true", help="only those that the user of OS_* may grant")
-    _add_heat_conf(names)
+    _add_heat_conf(_add_part(parts, "list", "list the enabled services"))
 
     store = _add_command(commands, "store", "shared_store")
     parts = store.add_subparsers(dest="part", required=True, metavar="PART")

@@ -14,7 +14,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import format_count, printable
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.enabled_plugins import create_broker, list_grantable
+from datalog_gate.decision_point.enabled_plugins import create_broker
 from datalog_gate.doors.cli.common import FINDINGS, OK
 from datalog_gate.doors.cli.heat_client import HeatClient, HeatStacks, find_outcome
 from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
@@ -36,7 +36,7 @@ def services(options: argparse.Namespace) -> int:
     """Run a part of the command. Errors: InputError, UsageError."""
     match options.part:
         case "list":
-            names = _list_services(options.heat_conf, options.for_me)
+            names = read_settings(options.heat_conf)[0].services
             lines = [json.dumps({"schema": SCHEMA, "services": names})] if options.format == "json" else names
             for line in lines:
                 print(line)
@@ -47,21 +47,6 @@ def services(options: argparse.Namespace) -> int:
         case "reconcile":
             return _reconcile(options)
     return OK
-
-
-def _list_services(heat_conf: Path, for_me: bool) -> list[str]:
-    """List the enabled services, or those that the ``OS_*`` user may grant."""
-    settings, conf = read_settings(heat_conf)
-    if not for_me:
-        return list(settings.services)
-    from datalog_gate.decision_point.roles import Entitlements
-
-    caller = HeatClient().caller()
-    try:
-        allowed = Entitlements(conf, list_grantable(settings)).services(str(caller["project_id"]), caller)
-    except (OSError, ValueError) as error:
-        raise invalid_file(heat_conf, error) from None
-    return [service for service in settings.services if service in allowed]
 
 
 def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
