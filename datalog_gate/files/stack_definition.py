@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from datalog_gate.base.diagnostics import SENT
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.secrecy import HEAT_MASK
-from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.leftover import add_leftovers, describe_leftover, mark_leftover
 from datalog_gate.stack.model import Data, Resource, Stack
 from datalog_gate.template.document import Documents
 from datalog_gate.template.held import HeldStacks
+from datalog_gate.template.reader import TemplateSource, read_template
 
 SECTIONS = ("parameters", "parameter_defaults")
 """The sections of an environment whose values Heat may mask."""
@@ -74,19 +75,22 @@ class StackDefinition:
 
     def stack(self, name: str, catalogue: Catalogue, undeclared: bool = False) -> Stack:
         """Read the stack with that name; for `undeclared` see `read_stack`. Errors: InputError."""
-        stack = read_stack(
-            template=self.template,
-            environment=self.environment,
-            parameters=self.parameters,
-            files=self.files,
-            environment_files=self.environment_files,
+        files = self.files
+        source = TemplateSource(
+            text=self.template or "",
+            file=SENT,
+            stack_name=name,
+            environments=[(file, files[file]) for file in self.environment_files],
+            environment=None if self.environment_files else self.environment,
+            parameters=self.parameters or {},
             masked=self.masked,
             undeclared=undeclared,
             held=self.held,
-            stack_name=name,
-            catalogue=catalogue,
+            has_base_url=False,
+            type_of=catalogue.type,
             documents=self.documents,
         )
+        stack = read_template(source, lambda named, _: (named, files[named]) if named in files else None)
         found: dict[str, list[Resource]] = {}
         for leftovers in self.leftovers:
             for path, resource in leftovers.read(name, catalogue):

@@ -13,23 +13,48 @@ from contextlib import nullcontext
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO, TypedDict, Unpack
 from urllib.parse import unquote, urljoin, urlsplit
 
 from datalog_gate.base.diagnostics import SENT, Diagnostic, Span
 from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.base.records import dataclass
 from datalog_gate.files.url_sources import UrlSources
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Data, Stack
 
-if TYPE_CHECKING:
-    from datalog_gate.template.document import Documents
-    from datalog_gate.template.held import HeldStacks
-
 MAX_BYTES = 4_000_000
 FilesRoot = str | Path | Sequence[str | Path]
 """The folder, or folders, that files may be read from."""
+
+
+class StackInputs(TypedDict, total=False):
+    """What a stack is read with, besides its template: the keyword arguments of `read_stack`."""
+
+    environments: Iterable[str | Path]
+    """Paths. Later environments override earlier ones."""
+    environment: str | Mapping[str, Data] | None
+    """The environment in the body of a request, which comes after them."""
+    parameters: Mapping[str, Data] | None
+    """As in Heat, these override the environment of a body alone, but not environment files."""
+    files: Mapping[str, str] | None
+    """The files in the body of a request, by name."""
+    undeclared: bool
+    """Whether parameters that the template does not declare are ignored, as Heat ignores those left by a previous
+    update."""
+    assume: Mapping[str, Data] | Sequence[str] | None
+    """Values of unknowns by their expressions as findings print them, or texts `EXPRESSION=VALUE`."""
+    strict: bool
+    """Whether the template must use all of these, as by default."""
+    files_root: FilesRoot | None
+    """Where files may be read; by default in the folder of the template."""
+    stack_name: str | None
+    """By default the stem of the template, or the name of its folder."""
+    catalogue: Catalogue
+    unsaved: Mapping[Path, str]
+    """Texts of an editor, which replace the files with these absolute paths."""
+    urls: UrlSources
+    """Where to read files at URLs; without it nothing of them is known."""
 
 
 def read_stack(
@@ -37,88 +62,54 @@ def read_stack(
     /,
     *,
     template: str | Mapping[str, Data] | None = None,
-    environments: Iterable[str | Path] = (),
-    environment: str | Mapping[str, Data] | None = None,
-    parameters: Mapping[str, Data] | None = None,
-    files: Mapping[str, str] | None = None,
-    environment_files: Iterable[str] = (),
-    masked: Iterable[tuple[str, str]] = (),
-    undeclared: bool = False,
-    held: HeldStacks | None = None,
-    assume: Mapping[str, Data] | Sequence[str] | None = None,
-    strict: bool = True,
-    files_root: FilesRoot | None = None,
-    stack_name: str | None = None,
-    catalogue: Catalogue = SHIPPED,
-    unsaved: Mapping[Path, str] = MappingProxyType({}),
-    documents: Documents | None = None,
-    urls: UrlSources | None = None,
+    **inputs: Unpack[StackInputs],
 ) -> Stack:
-    """Read the stack of a template with its environments; later environments override earlier ones.
+    """Read the stack of a template with its environments.
 
     `source` is the path of a template, or of a folder with a ``template.yaml`` and perhaps an ``env.yaml``. A mapping,
     or a text of several lines or of JSON, is the template itself. `template` is the template in the body of a request:
     then only `files` are read, not the disk.
 
-    `environments` are paths; `environment` is that of a body and comes after them. As in Heat, the parameters override
-    the environment of a body alone, but not environment files. `environment_files` are names of `files`, which override
-    the parameters. `masked` names the section and key of values that are hidden, and so unknown. With `undeclared`,
-    parameters that the template does not declare are ignored, as Heat ignores those left by a previous update. `held`
-    are nested stacks that are read as Heat holds them.
-
-    `assume` gives values to unknowns by their expressions as findings print them: a mapping, or texts
-    `EXPRESSION=VALUE`. If `strict`, the template must use all of these.
-
-    `unsaved` are texts of an editor, which replace the files with these absolute paths. `documents` were parsed before.
-    `urls` says where to read files at URLs; without it nothing of them is known.
-
     Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
-    from datalog_gate.template.document import Documents
-    from datalog_gate.template.held import HeldStacks
     from datalog_gate.template.reader import TemplateSource, read_template
     from datalog_gate.template.resources import Text
 
-    paths = [Path(path) for path in environments]
-    roots: tuple[Path, ...] = ()
-    body: Text
+    if unknown := inputs.keys() - StackInputs.__optional_keys__:
+        raise TypeError(f"read_stack has no argument {', '.join(sorted(unknown))}")
     if (source is None) == (template is None):
         raise UsageError("read_stack takes either a path or a template")
+    unsaved, paths = inputs.get("unsaved", {}), [Path(path) for path in inputs.get("environments", ())]
+    roots: tuple[Path, ...] = ()
+    body: Text
     if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
         name = root_name(Path(source))
         path, own = _find_template(Path(source))
         paths = [*own, *paths]
-        body, label, roots = _text_of(path, unsaved), str(path), _resolve_roots(files_root or resolve(path).parent)
+        body, label = _text_of(path, unsaved), str(path)
+        roots = _resolve_roots(inputs.get("files_root") or resolve(path).parent)
     else:
         body, label, name = source or template or "", SENT, "stack"
-    bases = {name: find_base(name) for name in (label, *map(str, paths)) if roots}
-    environment_texts: list[tuple[str, Text]] = [(str(path), _text_of(path, unsaved)) for path in paths]
-    if environment_texts and environment:
-        environment_texts.append(("<environment>", environment))
-    environment_texts += [(name, (files or {})[name]) for name in environment_files]
-
-    def fetch(name: str, base: str) -> tuple[str, str] | None:
-        if files and name in files:
-            return name, files[name]
-        return _read_file(name, bases.get(base, base), roots, urls or UrlSources(), unsaved) if roots else None
-
-    inputs = TemplateSource(
+    texts: list[tuple[str, Text]] = [(str(path), _text_of(path, unsaved)) for path in paths]
+    environment, sent = inputs.get("environment"), inputs.get("files") or {}
+    if texts and environment:
+        texts.append(("<environment>", environment))
+    found = TemplateSource(
         text=body,
         file=label,
-        stack_name=stack_name or name,
-        environments=environment_texts,
-        environment=None if environment_texts else environment,
-        parameters=parameters or {},
-        masked=tuple(masked),
-        undeclared=undeclared,
-        held=held or HeldStacks(),
+        stack_name=inputs.get("stack_name") or name,
+        environments=texts,
+        environment=None if texts else environment,
+        parameters=inputs.get("parameters") or {},
+        undeclared=inputs.get("undeclared", False),
         has_base_url=bool(roots),
-        assume=assume or (),
-        type_of=catalogue.type,
-        name_of=partial(_name_in, resolve(label).parent, frozenset(files or ())) if roots else str,
-        documents=documents or Documents(),
+        assume=inputs.get("assume") or (),
+        type_of=inputs.get("catalogue", SHIPPED).type,
+        name_of=partial(_name_in, resolve(label).parent, frozenset(sent)) if roots else str,
     )
-    return read_template(inputs, fetch, strict)
+    bases = {named: find_base(named) for named in (label, *map(str, paths)) if roots}
+    files = _NamedFiles(sent, roots, bases, inputs.get("urls", UrlSources()), unsaved)
+    return read_template(found, files.fetch, inputs.get("strict", True))
 
 
 def _resolve_roots(files_root: FilesRoot) -> tuple[Path, ...]:
@@ -148,18 +139,7 @@ def _find_template(path: Path) -> tuple[Path, list[Path]]:
 
 
 def read_before(
-    source: str | Path | Mapping[str, Data],
-    after: str | Path | Mapping[str, Data],
-    *,
-    environments: Sequence[str | Path] = (),
-    environment: str | Mapping[str, Data] | None = None,
-    parameters: Mapping[str, Data] | None = None,
-    assume: Mapping[str, Data] | Sequence[str] | None = None,
-    files_root: FilesRoot | None = None,
-    stack_name: str | None = None,
-    catalogue: Catalogue = SHIPPED,
-    unsaved: Mapping[Path, str] = MappingProxyType({}),
-    urls: UrlSources | None = None,
+    source: str | Path | Mapping[str, Data], after: str | Path | Mapping[str, Data], **inputs: Unpack[StackInputs]
 ) -> Stack:
     """Read the older version of the stack `after`. Errors: those of `read_stack`.
 
@@ -167,24 +147,15 @@ def read_before(
     ``env.yaml`` has only that environment. A template outside `files_root` is its own root. Assumptions need not be
     used.
     """
-    own = isinstance(source, Path) and os.path.isfile(source / "env.yaml")
-    if isinstance(after, Path) and os.path.isfile(after / "env.yaml"):
-        environments = [after / "env.yaml", *environments]
-    inside = isinstance(source, Path) and any(map(resolve(source).is_relative_to, _resolve_roots(files_root or ())))
-    return read_stack(
-        source,
-        environments=() if own else environments,
-        environment=None if own else environment,
-        parameters=None if own else parameters,
-        undeclared=True,
-        assume=assume,
-        strict=False,
-        files_root=files_root if inside else None,
-        stack_name=stack_name,
-        catalogue=catalogue,
-        unsaved=unsaved,
-        urls=urls,
-    )
+    inputs |= {"undeclared": True, "strict": False}
+    if isinstance(source, Path) and os.path.isfile(source / "env.yaml"):
+        inputs |= {"environments": (), "environment": None, "parameters": None}
+    elif isinstance(after, Path) and os.path.isfile(after / "env.yaml"):
+        inputs["environments"] = [after / "env.yaml", *inputs.get("environments", ())]
+    roots = _resolve_roots(inputs.get("files_root") or ())
+    if not (isinstance(source, Path) and any(map(resolve(source).is_relative_to, roots))):
+        inputs["files_root"] = None
+    return read_stack(source, **inputs)
 
 
 def read_catalogue(*paths: str | Path) -> Catalogue:
@@ -276,57 +247,69 @@ def _read_bytes(path: Path, file: BinaryIO | None = None) -> bytes:
     return content
 
 
-def _read_file(
-    name: str, base: str, roots: tuple[Path, ...], urls: UrlSources, unsaved: Mapping[Path, str]
-) -> tuple[str, str] | None:
-    """Read the file that a name in the file `base` refers to, also at a URL. Return its label and text; None if there
-    is none."""
-    from datalog_gate.template.tree import is_remote
+@dataclass(frozen=True, slots=True)
+class _NamedFiles:
+    """The files that a template and its environments name."""
 
-    if is_remote(base):
-        name = urljoin(base, name)
-    if not is_remote(name):
-        for folder in map(resolve, urls.folders.values()):
-            if not any(map(folder.is_relative_to, roots)) and resolve(base).is_relative_to(folder):
-                roots = (folder,)
-        return _read_local(name, base, roots, unsaved)
-    if (found := urls.find_local(name)) and (text := _read_local(found[0], "", (resolve(found[1]),), unsaved)):
-        return text
-    return (name, urls.download(name)) if urls.download else None
+    sent: Mapping[str, str]
+    roots: tuple[Path, ...]
+    """The folders that files may be read from; without one only those that were sent are known."""
+    bases: Mapping[str, str]
+    """The paths beside which the files of a template or environment are, by its own path."""
+    urls: UrlSources
+    unsaved: Mapping[Path, str]
 
+    def fetch(self, name: str, base: str) -> tuple[str, str] | None:
+        """The label and text of the file that a name in the file `base` refers to, also at a URL; None if there is
+        none."""
+        from datalog_gate.template.tree import is_remote
 
-def _read_local(name: str, base: str, roots: tuple[Path, ...], unsaved: Mapping[Path, str]) -> tuple[str, str] | None:
-    """Read the file below one of `roots` that a name in the file `base` refers to. Return its label and text.
+        if name in self.sent:
+            return name, self.sent[name]
+        if not self.roots:
+            return None
+        base = self.bases.get(base, base)
+        if is_remote(base):
+            name = urljoin(base, name)
+        if not is_remote(name):
+            roots = self.roots
+            for folder in map(resolve, self.urls.folders.values()):
+                if not any(map(folder.is_relative_to, roots)) and resolve(base).is_relative_to(folder):
+                    roots = (folder,)
+            return self._read(name, base, roots)
+        if (found := self.urls.find_local(name)) and (text := self._read(found[0], "", (resolve(found[1]),))):
+            return text
+        return (name, self.urls.download(name)) if self.urls.download else None
 
-    None if there is none, or the name is an address. A file that is not UTF-8 becomes base64, as Heat's client
-    sends it.
-    """
-    scheme = urlsplit(name).scheme if "://" in name else ""
-    if scheme not in ("", "file"):
-        return None
-    name = unquote(urlsplit(name).path) if scheme else name
-    label = os.path.normpath(os.path.join(os.path.dirname(base), name))
-    try:
-        path = Path(label).resolve()
-        inside, is_file = any(map(path.is_relative_to, roots)), path.is_file()
-    except (OSError, ValueError, RuntimeError):  # a name that is too long or has a NUL, or a loop of links
-        return None
-    if not inside:
-        folders = " and ".join(map(str, roots))
-        message = f"{name} is outside {folders}, the {'folders' if roots[1:] else 'folder'} that may be read"
-        advice = f"give --files-root {os.path.relpath(os.path.commonpath([*roots, path.parent]))}"
-        raise InputError([Diagnostic("outside-root", message, None, advice)])
-    if path in unsaved:
-        return label, unsaved[path]
-    if not is_file:
-        return None
-    content = _read_bytes(path)
-    try:
-        return label, content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        import base64  # few files are no text
+    def _read(self, name: str, base: str, roots: tuple[Path, ...]) -> tuple[str, str] | None:
+        """Read the file below one of `roots` that a name in the file `base` refers to. None if there is none, or the
+        name is an address. A file that is not UTF-8 becomes base64, as Heat's client sends it."""
+        scheme = urlsplit(name).scheme if "://" in name else ""
+        if scheme not in ("", "file"):
+            return None
+        name = unquote(urlsplit(name).path) if scheme else name
+        label = os.path.normpath(os.path.join(os.path.dirname(base), name))
+        try:
+            path = Path(label).resolve()
+            inside, is_file = any(map(path.is_relative_to, roots)), path.is_file()
+        except (OSError, ValueError, RuntimeError):  # a name that is too long or has a NUL, or a loop of links
+            return None
+        if not inside:
+            folders = " and ".join(map(str, roots))
+            message = f"{name} is outside {folders}, the {'folders' if roots[1:] else 'folder'} that may be read"
+            advice = f"give --files-root {os.path.relpath(os.path.commonpath([*roots, path.parent]))}"
+            raise InputError([Diagnostic("outside-root", message, None, advice)])
+        if path in self.unsaved:
+            return label, self.unsaved[path]
+        if not is_file:
+            return None
+        content = _read_bytes(path)
+        try:
+            return label, content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            import base64  # few files are no text
 
-        return label, base64.encodebytes(content).decode()
+            return label, base64.encodebytes(content).decode()
 
 
 def read_json(path: Path) -> object:

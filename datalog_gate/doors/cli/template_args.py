@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic, Severity
@@ -19,7 +19,7 @@ from datalog_gate.doors.cli.tolerance import find_further_refusals
 from datalog_gate.files.check_options import LIVE_PREFIX, rebase_path
 from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.discovery import check_folder, discover_templates
-from datalog_gate.files.templates import read_before, read_stack, read_text, resolve, root_name
+from datalog_gate.files.templates import StackInputs, read_before, read_stack, read_text, resolve, root_name
 from datalog_gate.files.url_sources import UrlSources
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Data, Stack
@@ -182,7 +182,7 @@ def read_old_stack(root: RootTemplate, options: argparse.Namespace, catalogue: C
     return (read_before(Path(options.against), Path(root.template), **_inputs(root, options, catalogue)),)
 
 
-def _inputs(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> dict[str, Any]:
+def _inputs(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> StackInputs:
     return {
         "environments": (*options.environment, *root.environments),
         "parameters": {**dict(options.parameter), **root.parameters},

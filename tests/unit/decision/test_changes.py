@@ -13,6 +13,8 @@ import datalog_gate as dg
 from datalog_gate.base.values import ResourceId
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.reports.text import format_comparison_notes
+from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import RelationRef, old_version
 from datalog_gate.stack.model import Live
 from tests.sampling import ALL
@@ -279,7 +281,8 @@ def test_a_hidden_value_that_heat_does_not_show_is_no_difference_by_itself(tmp_p
     keys = {"key": {"type": "string", "hidden": True}}
     template = {"heat_template_version": "2018-08-31", "parameters": keys}
     template["resources"] = {"s": server(name={"get_param": "key"})}
-    old, new = (dg.read_stack(template, masked=[("parameters", "key")], stack_name="web") for _ in range(2))
+    definition = StackDefinition(template, masked=(("parameters", "key"),))
+    old, new = (definition.stack("web", SHIPPED) for _ in range(2))
     decision = rules.decide(new, against=old, now=NOW)
     assert (decision.outcome, read_changes(decision.violations)) == ("allow_with_warnings", {"?": "preexisting"})
 
