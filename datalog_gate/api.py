@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
@@ -23,10 +23,17 @@ from datalog_gate.decision.near_misses import find_near_misses
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, texts
 from datalog_gate.decision.request import DecisionRequest, read_time
 from datalog_gate.engine import engine as engine_named
-from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.least_model import Engine
 from datalog_gate.engine.native import evaluate, evaluate_once
-from datalog_gate.files.inputs import FactSource, WaiverSource, fact_lines, load_waivers, read_inventory, read_request
+from datalog_gate.files.inputs import (
+    FactSource,
+    RequestInputs,
+    WaiverSource,
+    fact_lines,
+    load_waivers,
+    read_inventory,
+    read_request,
+)
 from datalog_gate.files.rules import find_shipped, read_rules
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
@@ -41,6 +48,20 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 3
 """The maximum number of rows in an error about a difference between engines."""
+
+
+class DecisionInputs(RequestInputs, total=False):
+    """The keyword arguments of `Rules.decide`."""
+
+    engine: str
+    """native, as by default, pydatalog, or both, which must agree."""
+    explain: bool
+    """Whether the decision gets an `explanation`, which is computed as far as it is asked for."""
+    near_misses: bool
+    """Whether to warn of policies that found nothing, where the stack has what they ask for in another form: by case,
+    by kind, or as a resource for its name. Packs of the package are left out."""
+    once: bool
+    """Whether no other decision follows, for which rules over few rows would be compiled."""
 
 
 class Rules:
@@ -126,67 +147,19 @@ class Rules:
         return ScanRequest(self._set, now, inventory, self.waivers(waivers), frozenset(services))
 
     def decide(
-        self,
-        stack: Stack | Sequence[Stack],
-        action: str | None = None,
-        against: Stack | Sequence[Stack] = (),
-        caller: Mapping[str, object] | None = None,
-        services: Collection[str] = (),
-        inventory: Inventory | FactSource | None = None,
-        waivers: WaiverSource = (),
-        now: datetime | str | None = None,
-        engine: str = "native",
-        mode: str = "enforce",
-        explain: bool = False,
-        modes: Mapping[str, str] | None = None,
-        budget: Budget = BUDGET,
-        near_misses: bool = False,
-        cloud: Mapping[str, str] | None = None,
-        once: bool = False,
-        tolerant: bool = True,
+        self, stack: Stack | Sequence[Stack], action: str | None = None, **inputs: Unpack[DecisionInputs]
     ) -> Decision:
-        """Judge a stack, or several as one set of facts: their names differ.
-
-        - `action` is `update` by default if there is an older state, else `create`.
-        - `against` is the stack as it was, or several of them, each with the name of the one that it becomes. A
-          violation that was there then, and no better, is pre-existing.
-        - `caller` has user, project, domain (texts) and roles (a list of texts).
-        - `services` are the enabled services that the caller may use.
-        - `inventory` and `waivers` are loaded ones, or what to load them from.
-        - `now`, in ISO 8601 if it is a text, is UTC where it names no zone, and by default the present.
-        - `engine` is native, pydatalog, or both, which must agree.
-        - `mode` is the most that a violation may do: enforce, warn or record.
-        - `explain` adds an `explanation`, which is computed as far as it is asked for.
-        - `modes` are the modes of single policies by id; a policy that is `off` is not judged.
-        - `budget` is what each group of policies may take.
-        - `near_misses` adds warnings of policies that found nothing, where the stack has what they ask for in another
-          form: by case, by kind, or as a resource for its name. Packs of the package are left out.
-        - `cloud` says that the stacks are all that there are, with the projects by stack of those that are not the
-          caller's. Without it policies that read `all:` relations are skipped.
-        - `tolerant` lets pre-existing violations stop nothing.
-        - `once` says that no other decision follows, for which rules over few rows would be compiled.
+        """Judge a stack, or several as one set of facts: their names differ. `action` is `update` by default if there
+        is an older state, else `create`; `DecisionInputs` has the other arguments.
 
         Errors: UsageError; InputError for inventory or waivers; EngineError, also if pydatalog refuses the rules or the
         engines differ.
         """
+        if unknown := inputs.keys() - DecisionInputs.__optional_keys__:
+            raise TypeError(f"decide has no argument {', '.join(sorted(unknown))}")
         stacks = (stack,) if isinstance(stack, Stack) else tuple(stack)
-        request = read_request(
-            self._set,
-            stacks,
-            action=action,
-            against=against,
-            caller=caller,
-            services=services,
-            inventory=inventory,
-            waivers=waivers,
-            now=now,
-            mode=mode,
-            modes=modes,
-            budget=budget,
-            cloud=cloud,
-            tolerant=tolerant,
-            engine=evaluate_once if once else evaluate,
-        )
+        engine, once = inputs.get("engine", "native"), inputs.get("once", False)
+        request = read_request(self._set, stacks, inputs, action, evaluate_once if once else evaluate)
         first = "native" if engine == "both" else engine
         if first != "native":
             request = _with_bare_inventory(request)
@@ -196,10 +169,10 @@ class Rules:
             other = decide(self._set, stacks, _with_bare_inventory(request), _engine("pydatalog"), read_assuming)
             if difference := _difference(judgement.decision, other):
                 raise EngineError(f"the engines differ: {difference}")
-        if near_misses:
+        if inputs.get("near_misses"):
             near = find_near_misses(judgement, self._shipped)
             judgement = replace(judgement, decision=replace(judgement.decision, near_misses=near))
-        return ExplainedDecision.of(judgement) if explain else judgement.decision
+        return ExplainedDecision.of(judgement) if inputs.get("explain") else judgement.decision
 
 
 @dataclass(frozen=True, slots=True)

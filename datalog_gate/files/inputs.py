@@ -1,4 +1,4 @@
-"""Inventories and waivers, from files or as data."""
+"""Requests, inventories and waivers, from files or as data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from datalog_gate.analysis.program import ProgramCache
 from datalog_gate.base.diagnostics import Diagnostic, Span
@@ -16,7 +16,7 @@ from datalog_gate.decision.bound_facts import bind
 from datalog_gate.decision.cloud_state import Inventory, loaded, read_readings
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.decision.request import DecisionRequest, read_action, read_caller, read_mode, read_time
+from datalog_gate.decision.request import Caller, DecisionRequest, read_action, read_caller, read_mode, read_time
 from datalog_gate.decision.waivers import read_waivers
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.least_model import Engine
@@ -35,55 +35,84 @@ WaiverSource = Path | str | Sequence[Waiver | Mapping[str, object]]
 """The path of a `waivers.yaml`, waivers, or entries of such a file as data."""
 
 
+class RequestInputs(TypedDict, total=False):
+    """What stacks are judged with, besides the rules, as plain data and files."""
+
+    against: Stack | Sequence[Stack]
+    """The stack as it was, or several of them, each with the name of the one that it becomes. A violation that was
+    there then, and no better, is pre-existing."""
+    caller: Mapping[str, object] | None
+    """Its user, project and domain (texts) and roles (a list of texts)."""
+    services: Collection[str]
+    """The enabled services that the caller may use."""
+    inventory: Inventory | FactSource | None
+    """A loaded one, or what to load it from."""
+    waivers: WaiverSource
+    """Loaded ones, or what to load them from."""
+    now: datetime | str | None
+    """In ISO 8601 if it is a text; UTC where it names no zone. By default the present."""
+    mode: str
+    """The most that a violation may do: enforce, as by default, warn or record."""
+    modes: Mapping[str, str] | None
+    """The modes of single policies by id; a policy that is `off` is not judged."""
+    budget: Budget
+    """What each group of policies may take."""
+    cloud: Mapping[str, str] | None
+    """Says that the stacks are all that there are, with the projects by stack of those that are not the caller's.
+    Without it policies that read `all:` relations are skipped."""
+    tolerant: bool
+    """Whether pre-existing violations stop nothing, as by default."""
+
+
 def read_request(
     rules: PolicySet,
     stacks: Sequence[Stack],
-    *,
+    given: RequestInputs,
     action: str | None = None,
-    against: Stack | Sequence[Stack] = (),
-    caller: Mapping[str, object] | None = None,
-    services: Collection[str] = (),
-    inventory: Inventory | FactSource | None = None,
-    waivers: WaiverSource = (),
-    now: datetime | str | None = None,
-    mode: str = "enforce",
-    modes: Mapping[str, str] | None = None,
-    budget: Budget = BUDGET,
-    cloud: Mapping[str, str] | None = None,
-    tolerant: bool = True,
     engine: Engine = evaluate,
 ) -> DecisionRequest:
-    """Read a request about the stacks from plain data and files; `api.Rules.decide` describes the parameters.
-    Errors: UsageError, InputError for inventory or waivers."""
+    """Read a request about the stacks. `action` is `update` by default if there is an older state, else `create`.
+    `engine` derives what depends on the inventory alone. Errors: UsageError, InputError for inventory or waivers."""
+    against, modes, now = given.get("against", ()), given.get("modes") or {}, given.get("now")
     older = (against,) if isinstance(against, Stack) else tuple(against)
-    action = read_action(action, stacks, older)
-    most = read_mode(mode)
-    if inventory is None:
-        inventory = _EMPTY.get(rules.program, rules.digest, lambda: read_inventory(rules, {}, None, engine))
-    elif not isinstance(inventory, Inventory):
-        inventory = read_inventory(rules, inventory, None, engine)
+    caller = read_caller(given.get("caller"))
+    return DecisionRequest(
+        action=read_action(action, stacks, older),
+        now=read_time(datetime.now(UTC) if now is None else now),
+        caller=caller,
+        services=frozenset(given.get("services", ())),
+        mode=read_mode(given.get("mode", "enforce")),
+        inventory=_load_inventory(rules, given.get("inventory"), engine),
+        budget=given.get("budget", BUDGET),
+        modes={policy: read_mode(mode) for policy, mode in modes.items() if mode != "off"},
+        off=frozenset(policy for policy, mode in modes.items() if mode == "off"),
+        waivers=load_waivers(rules, given.get("waivers", ())),
+        against=older,
+        tolerant=given.get("tolerant", True),
+        cloud=_find_projects(given.get("cloud"), stacks, caller),
+    )
+
+
+def _load_inventory(rules: PolicySet, source: Inventory | FactSource | None, engine: Engine) -> Inventory:
+    """The inventory for the rules; one without rows is made once for all requests."""
+    if source is None:
+        return _EMPTY.get(rules.program, rules.digest, lambda: read_inventory(rules, {}, None, engine))
+    inventory = source if isinstance(source, Inventory) else read_inventory(rules, source, None, engine)
     if inventory.rules != rules.digest:
         raise UsageError("the inventory was loaded for other rules")
-    if unknown := sorted({*(cloud or ())} - {stack.id for stack in stacks}):
+    return inventory
+
+
+def _find_projects(
+    cloud: Mapping[str, str] | None, stacks: Sequence[Stack], caller: Caller | None
+) -> dict[str, str | None] | None:
+    """The projects of the stacks of a cloud, by default that of the caller; None if they are not a cloud."""
+    if cloud is None:
+        return None
+    if unknown := sorted({*cloud} - {stack.id for stack in stacks}):
         raise UsageError(f"the cloud has no stack {', '.join(unknown)}, for which a project is given")
-    asker = read_caller(caller)
-    project = asker.project if asker else None
-    own = {policy: read_mode(mode) for policy, mode in (modes or {}).items() if mode != "off"}
-    return DecisionRequest(
-        action=action,
-        now=read_time(datetime.now(UTC) if now is None else now),
-        caller=asker,
-        services=frozenset(services),
-        mode=most,
-        inventory=inventory,
-        budget=budget,
-        modes=own,
-        off=frozenset(policy for policy, mode in (modes or {}).items() if mode == "off"),
-        waivers=load_waivers(rules, waivers),
-        against=older,
-        tolerant=tolerant,
-        cloud=None if cloud is None else {stack.id: project for stack in stacks} | {**cloud},
-    )
+    project = caller.project if caller else None
+    return {stack.id: project for stack in stacks} | {**cloud}
 
 
 _EMPTY = ProgramCache[Inventory]()

@@ -228,7 +228,7 @@ class _Trial:
 
 
 def _decide(rules: PolicySet, stack: Stack) -> Decision:
-    return decide(rules, [stack], read_request(rules, [stack], now=NOW, cloud={}), evaluate, read_assuming)
+    return decide(rules, [stack], read_request(rules, [stack], {"now": NOW, "cloud": {}}), evaluate, read_assuming)
 
 
 def _differs(case: Case, result: CaseResult) -> bool:

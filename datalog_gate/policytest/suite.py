@@ -66,13 +66,14 @@ class Suite:
         Errors: GateError if the gate can't judge the case."""
         rules = rules or self.rules
         of_stacks = ("stack", "modules", "environment", "live")
-        given = {key: value for key, value in case.given.items() if key not in of_stacks}
+        given: Any = {key: value for key, value in case.given.items() if key not in of_stacks}
         given["cloud"] = given.pop("projects", {})
         try:
             stacks = stacks or self.stacks(case)
             if "against" in given:
                 given["against"] = self.before(case, stacks[0].id)
-            judgement = judge(rules, stacks, read_request(rules, stacks, **given), evaluate, read_assuming)
+            request = read_request(rules, stacks, given, given.get("action"))
+            judgement = judge(rules, stacks, request, evaluate, read_assuming)
         except InputError as error:
             findings = [
                 CaseFinding("diagnostics", diagnostic.code, diagnostic.span, diagnostic.message)

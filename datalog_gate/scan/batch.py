@@ -24,7 +24,7 @@ from datalog_gate.decision.decision import Decision, PolicyError, Violation, Wai
 from datalog_gate.decision.judgement import Judgement, judge
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.native import evaluate
-from datalog_gate.files.inputs import read_request
+from datalog_gate.files.inputs import RequestInputs, read_request
 from datalog_gate.scan.code_version import facts_version, judging_version
 from datalog_gate.scan.feed import StackEntry, read
 from datalog_gate.scan.stored_facts import FactRows, RootedRows
@@ -173,15 +173,14 @@ def judge_entry(entry: StackEntry, request: ScanRequest, facts: RootedRows | Non
 
 def judge_stack(stack: Stack, entry: StackEntry, request: ScanRequest) -> Judgement:
     """The judgement of an entry's stack, as in `check`. Errors: EngineError."""
-    stack_request = read_request(
-        request.rules,
-        (stack,),
-        caller=entry.asker,
-        services=request.services,
-        inventory=request.inventory,
-        waivers=request.waivers,
-        now=request.now,
-    )
+    inputs: RequestInputs = {
+        "caller": entry.asker,
+        "services": request.services,
+        "inventory": request.inventory,
+        "waivers": request.waivers,
+        "now": request.now,
+    }
+    stack_request = read_request(request.rules, (stack,), inputs)
     return judge(request.rules, (stack,), stack_request, evaluate, read_assuming)
 
 
