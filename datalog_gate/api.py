@@ -318,12 +318,13 @@ def query(
 
     Errors: RulesError; UsageError; EngineError, also for an evaluation that met an error.
     """
-    from datalog_gate.decision.query import ask
+    from datalog_gate.decision.query import QueryInputs, ask
 
     if undefined not in ("error", "empty"):
         raise UsageError(f"undefined must be error or empty, not {undefined}")
     files = [RuleFile("rules", "<rules>", rules)]
-    answer = ask(files, query, fact_lines(facts), _engine(engine), undefined == "empty", now=datetime.now(UTC))
+    inputs = QueryInputs(lines=fact_lines(facts), lenient=undefined == "empty", now=datetime.now(UTC))
+    answer = ask(files, query, inputs, _engine(engine))
     if answer.errors:
         error = answer.errors[0]
         raise EngineError(f"{error.span}: {error.message}")

@@ -7,8 +7,7 @@ from typing import Any
 
 from datalog_gate.base.values import to_json
 from datalog_gate.decision.policy_set import RuleFile
-from datalog_gate.decision.query import ask
-from datalog_gate.engine import native
+from datalog_gate.decision.query import QueryInputs, ask
 from datalog_gate.files.inputs import fact_lines
 from datalog_gate.schema import cloud
 
@@ -29,7 +28,7 @@ def _derive(table: str, lines: list[Any]) -> list[dict[str, Any]]:
     names = [column.name for column in relation.columns]
     columns = ", ".join(f'"{name}"=v{at}' for at, name in enumerate(names))
     head = f"t({', '.join(f'v{at}' for at in range(len(names)))})"
-    answer = ask([RuleFile("m", "m.dl", f"{head} :- {table}({columns}).")], head, lines, native.evaluate)
+    answer = ask([RuleFile("m", "m.dl", f"{head} :- {table}({columns}).")], head, QueryInputs(lines=lines))
     assert answer.errors == (), table
     return [
         {name: to_json(value) for name, value in zip(names, row, strict=True) if value is not None}

@@ -17,9 +17,10 @@ from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import NOT_NULL, Kind, Row, kind_of, row_key
 from datalog_gate.decision.bound_facts import bind
 from datalog_gate.decision.cloud_state import AGES, list_ages, read_readings
-from datalog_gate.decision.policy_set import RuleFile, parse_all
+from datalog_gate.decision.policy_set import RuleFile, parse_all, texts
 from datalog_gate.engine.budget import BUDGET
 from datalog_gate.engine.least_model import Engine, Model, ModelError
+from datalog_gate.engine.native import evaluate as evaluate_natively
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.language.ast import Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
 from datalog_gate.language.parser import parse_query
@@ -55,79 +56,76 @@ class Evaluated:
         return QueryAnswer(tuple(sorted(self.model.rows(relation), key=row_key)), self.checked.warnings, errors)
 
 
-def ask(
-    files: Sequence[RuleFile],
-    text: str,
-    lines: Sequence[FactLine],
-    engine: Engine,
-    lenient: bool = True,
-    catalogue: Catalogue = SHIPPED,
-    now: datetime | None = None,
-) -> QueryAnswer:
-    """The answer to a query. With `lenient` undefined relations are empty, with a warning. `now` is the time (UTC) if
-    no fact gives it. Errors: RulesError for rules or query; InputError for facts; EngineError, also if it exceeds
-    `BUDGET`."""
-    sources = {file.file: file.text for file in files} | {"<query>": text}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryInputs:
+    """What rules are evaluated over."""
+
+    lines: Sequence[FactLine] = ()
+    lenient: bool = True
+    """Whether undefined relations are empty, with a warning."""
+    catalogue: Catalogue = SHIPPED
+    now: datetime | None = None
+    """The time (UTC) if no fact gives it."""
+
+
+def ask(files: Sequence[RuleFile], text: str, inputs: QueryInputs, engine: Engine = evaluate_natively) -> QueryAnswer:
+    """The answer to a query. Errors: RulesError for rules or query; InputError for facts; EngineError, also if it
+    exceeds `BUDGET`."""
     modules, problems = parse_all(files)
     congress = any(file.congress for file in files)
     question, diagnostics = parse_query(text, congress=congress)
     problems += diagnostics
+    sources = texts(files) | {"<query>": text}
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise RulesError(problems, sources)
-    given = _read_kinds(lines, catalogue)
-    rule = _whole_rule(question, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
-    modules.append(Module(QUERY, "<query>", (rule,), congress))
-    run = evaluate(
+    given = _read_kinds(inputs)
+    names = Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, inputs.catalogue)
+    modules.append(Module(QUERY, "<query>", (_whole_rule(question, names),), congress))
+    checked = check(
         modules,
-        lines,
-        engine,
         given=given,
         query=QUERY,
-        lenient=lenient,
+        lenient=inputs.lenient,
         problems=problems,
         sources=sources,
-        catalogue=catalogue,
-        now=now,
+        catalogue=inputs.catalogue,
     )
-    return run.answer(f"{QUERY}:{ANSWER}")
+    return _evaluate(checked, inputs, engine).answer(f"{QUERY}:{ANSWER}")
 
 
 def evaluate(
-    modules: Sequence[Module],
-    lines: Sequence[FactLine],
-    engine: Engine,
-    *,
-    given: Mapping[str, tuple[Kind, ...]] | None = None,
-    query: str | None = None,
-    lenient: bool = True,
-    problems: Sequence[Diagnostic] = (),
-    sources: Mapping[str, str] | None = None,
-    catalogue: Catalogue = SHIPPED,
-    now: datetime | None = None,
+    modules: Sequence[Module], problems: Sequence[Diagnostic], sources: Mapping[str, str], inputs: QueryInputs
 ) -> Evaluated:
-    """Check the modules and evaluate them over lines of facts; the arguments are those of `check` and `ask`. `given` is
-    read from the lines where it is missing. Errors: those of `ask`."""
-    given = _read_kinds(lines, catalogue) if given is None else given
+    """Check the modules and evaluate them. `problems` were found before. Errors: those of `ask`."""
     checked = check(
-        modules, given=given, query=query, lenient=lenient, problems=problems, sources=sources, catalogue=catalogue
+        modules,
+        given=_read_kinds(inputs),
+        lenient=inputs.lenient,
+        problems=problems,
+        sources=sources,
+        catalogue=inputs.catalogue,
     )
-    inputs = bind(checked.program, lines, lenient=True)
-    if now and inputs.get("gate:now") == {}:
-        inputs["gate:now"] = {(now.isoformat(),): NOWHERE}
-    if now and inputs.get(AGES) == {}:
-        inputs[AGES] = dict.fromkeys(list_ages(read_readings(lines), now), NOWHERE)
-    model = engine(checked.program, inputs, BUDGET)
+    return _evaluate(checked, inputs, evaluate_natively)
+
+
+def _evaluate(checked: Checked, inputs: QueryInputs, engine: Engine) -> Evaluated:
+    rows, now = bind(checked.program, inputs.lines, lenient=True), inputs.now
+    if now and rows.get("gate:now") == {}:
+        rows["gate:now"] = {(now.isoformat(),): NOWHERE}
+    if now and rows.get(AGES) == {}:
+        rows[AGES] = dict.fromkeys(list_ages(read_readings(inputs.lines), now), NOWHERE)
+    model = engine(checked.program, rows, BUDGET)
     if model.exceeded:
         raise model.exceeded
     return Evaluated(checked, model)
 
 
-def _read_kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
+def _read_kinds(inputs: QueryInputs) -> dict[str, tuple[Kind, ...]]:
     """The relations that lines fill and the catalogue does not have. Their kinds are not declared, so columns may hold
     anything, and null if one does."""
     kinds: dict[str, list[Kind]] = {}
-    for line in lines:
-        if isinstance(line.row, tuple) and catalogue.relation(line.relation) is None:
+    for line in inputs.lines:
+        if isinstance(line.row, tuple) and inputs.catalogue.relation(line.relation) is None:
             columns = kinds.setdefault(line.relation, [NOT_NULL] * len(line.row))
             for at, value in enumerate(line.row[: len(columns)]):
                 columns[at] |= kind_of(value) & Kind.NULL

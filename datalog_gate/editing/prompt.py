@@ -11,11 +11,10 @@ from pathlib import Path
 from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, Span, did_you_mean, format_count, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, RulesError, UsageError
 from datalog_gate.base.values import Kind, ResourceId, show
-from datalog_gate.decision.query import QueryAnswer, ask, evaluate
+from datalog_gate.decision.query import QueryAnswer, QueryInputs, ask, evaluate
 from datalog_gate.editing import rule_completion
 from datalog_gate.editing.answers import Completion
 from datalog_gate.editing.rule_folder import RuleFolder, with_texts
-from datalog_gate.engine import native
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.explain.explanation import RowExplanation, format_lines
 from datalog_gate.explain.why import FIRST, Node
@@ -117,8 +116,10 @@ class Prompt:
         yield from (f"{error.span}: {error.message}" for error in answer.errors)
 
     def _ask(self, text: str) -> QueryAnswer:
-        now = datetime.now(UTC)
-        return ask(self.folder.files, text, self.lines, native.evaluate, False, self.folder.catalogue, now)
+        return ask(self.folder.files, text, self._inputs(lenient=False))
+
+    def _inputs(self, lenient: bool) -> QueryInputs:
+        return QueryInputs(lines=self.lines, lenient=lenient, catalogue=self.folder.catalogue, now=datetime.now(UTC))
 
     def _meaning(self, atom: Atom) -> Relation | None:
         """The relation of an atom, in any module."""
@@ -172,15 +173,8 @@ class Prompt:
             raise UsageError("write one atom of an existing relation, such as :why open_ssh(group, src)")
         files = list(self.folder.all())
         problems: list[Diagnostic] = [diagnostic for parsed in files for diagnostic in parsed.diagnostics]
-        run = evaluate(
-            [parsed.module for parsed in files],
-            self.lines,
-            native.evaluate,
-            problems=problems,
-            sources=self.folder.sources,
-            catalogue=self.folder.catalogue,
-            now=datetime.now(UTC),
-        )
+        modules = [parsed.module for parsed in files]
+        run = evaluate(modules, problems, self.folder.sources, self._inputs(lenient=True))
         places = {(line.relation, line.row): line.span for line in self.lines if isinstance(line.row, tuple)}
 
         def place(node: Node) -> Span | None:

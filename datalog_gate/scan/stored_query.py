@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.decision.policy_set import RuleFile
-from datalog_gate.decision.query import QueryAnswer, ask
-from datalog_gate.engine.native import evaluate
+from datalog_gate.decision.query import QueryAnswer, QueryInputs, ask
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.scan.scan_store import ScanStore
 
@@ -17,7 +16,7 @@ def query_store(store: ScanStore, text: str, files: Sequence[RuleFile] = ()) -> 
     """The answer to a query that reads `all:` relations, directly or through the rules of files. Only relations named
     in the texts are read. Errors: RulesError, EngineError."""
     lines = read_lines(store, [text, *(file.text for file in files)])
-    return ask(files, text, lines, evaluate, catalogue=store.catalogue, now=datetime.now(UTC))
+    return ask(files, text, QueryInputs(lines=lines, catalogue=store.catalogue, now=datetime.now(UTC)))
 
 
 def read_lines(store: ScanStore, texts: Sequence[str]) -> list[FactLine]:

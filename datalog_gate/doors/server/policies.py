@@ -9,7 +9,7 @@ from datalog_gate.analysis.policy import Policy
 from datalog_gate.api import Rules
 from datalog_gate.base.values import to_json
 from datalog_gate.decision.policy_set import RuleFile
-from datalog_gate.decision.query import ask
+from datalog_gate.decision.query import QueryInputs, ask
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.server.access import ALL_PROJECTS
 from datalog_gate.doors.server.decisions import DEFINITION, STACK_NAME, read_definition
@@ -17,7 +17,6 @@ from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, Endpoi
 from datalog_gate.doors.server.pagination import read_text_marker, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.doors.server.schemas import PAGES, SEARCH, describe_body, describe_object
-from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import read, write
 from datalog_gate.files.inputs import fact_lines
@@ -130,7 +129,7 @@ def _answer(call: ApiCall) -> Reply:
         with open_scan_store(call.server.options) as store:
             lines += read_lines(store, [text, rules])
     files = [RuleFile("rules", "<rules>", rules)] if rules else []
-    answer = ask(files, text, lines, evaluate, catalogue=catalogue, now=call.server.now())
+    answer = ask(files, text, QueryInputs(lines=lines, catalogue=catalogue, now=call.server.now()))
     rows = [[to_json(value) for value in row] for row in answer.rows[:ROWS]]
     return Reply(
         {

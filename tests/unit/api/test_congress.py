@@ -27,7 +27,7 @@ from datalog_gate.base.diagnostics import NOWHERE, Diagnostic
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Row, to_json
 from datalog_gate.decision.policy_set import RuleFile, load
-from datalog_gate.decision.query import ask
+from datalog_gate.decision.query import QueryInputs, ask
 from datalog_gate.doors.cli.main import main
 from datalog_gate.engine import engine
 from datalog_gate.facts.lines import FactLine
@@ -181,7 +181,7 @@ def test_what_congress_refused_is_refused(policies: Policies, messages: list[str
 
 @pytest.mark.parametrize(("text", "messages", "rows"), READ)
 def test_differences_from_congress_are_reported(text: str, messages: list[str], rows: list[tuple[object, ...]]) -> None:
-    answered = ask([RuleFile("a", "a", text, congress=True)], "p(x)", FACTS, engine("native"))
+    answered = ask([RuleFile("a", "a", text, congress=True)], "p(x)", QueryInputs(lines=FACTS))
     assert [f"{warning.span} {warning.severity}: {warning.message}" for warning in answered.warnings] == messages
     assert [tuple(map(to_json, row)) for row in answered.rows] == rows
 
@@ -266,7 +266,8 @@ def test_a_converted_library_is_one_of_ours_that_means_the_same(library: str) ->
     lines = fact_lines(LIBRARIES / "cloud.jsonl")
     heads = {statement.head for statement in written[0].parse()[0].statements if isinstance(statement, Rule)}
     for query in {f"{head.name}({', '.join('xyz'[: len(head.arguments)])})" for head in heads}:
-        assert ask([ours], query, lines, engine("native")).rows == ask(written, query, lines, engine("native")).rows
+        inputs = QueryInputs(lines=lines)
+        assert ask([ours], query, inputs).rows == ask(written, query, inputs).rows
 
 
 def exceptions() -> set[str]:
@@ -301,7 +302,7 @@ def answer(policies: Policies, target: str, query: str) -> set[Row]:
     body = query.partition(":-")[2]
     name = re.match(r"[\w.]+\(", query)
     text = f":- {body}" if body else f"{target}:{query}" if name else query
-    return set(ask(_files(policies), text, (), engine("native"), lenient=False, now=datetime.now(UTC)).rows)
+    return set(ask(_files(policies), text, QueryInputs(lenient=False, now=datetime.now(UTC))).rows)
 
 
 def content(policies: Policies, target: str) -> set[Row]:

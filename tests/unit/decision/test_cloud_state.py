@@ -11,7 +11,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row
 from datalog_gate.decision.cloud_state import Inventory, Reading, loaded
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
-from datalog_gate.decision.query import ask
+from datalog_gate.decision.query import QueryInputs, ask
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.schema.declaration import RelationRef
@@ -172,7 +172,7 @@ def test_a_reading_at_no_time_is_an_error() -> None:
 def test_a_query_knows_the_ages() -> None:
     lines = [FactLine("gate:inventory", ("nova:servers", "2027-03-01T12:00:00Z", None), Span("f", 1, 1, 1, 1))]
     now = datetime(2027, 3, 1, 12, 30, tzinfo=UTC)
-    answer = ask([], "gate:inventory_age(t, s)", lines, evaluate, now=now)
+    answer = ask([], "gate:inventory_age(t, s)", QueryInputs(lines=lines, now=now))
     assert (answer.rows, answer.warnings) == ((("nova:servers", 1800),), ())
 
 

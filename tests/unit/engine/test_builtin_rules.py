@@ -11,8 +11,8 @@ from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import NO_VALUE, Row
 from datalog_gate.decision.findings import FactUse, find_support
-from datalog_gate.decision.query import ask
-from datalog_gate.engine import engine, native, pydatalog
+from datalog_gate.decision.query import QueryInputs, ask
+from datalog_gate.engine import native, pydatalog
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.lines import read as read_lines
 from tests.expressions import worded
@@ -181,8 +181,8 @@ def test_what_is_refused(rules: str, message: str) -> None:
 
 
 def test_a_query_has_the_time_of_its_facts_or_of_the_caller() -> None:
-    native_engine, now = engine("native"), datetime(2027, 3, 1, 12, tzinfo=UTC)
-    answers = [ask([], "now(x)", lines, native_engine, now=now).rows for lines in ([], read_lines(GIVEN, "facts"))]
+    now = datetime(2027, 3, 1, 12, tzinfo=UTC)
+    answers = [ask([], "now(x)", QueryInputs(lines=lines, now=now)).rows for lines in ([], read_lines(GIVEN, "facts"))]
     assert answers == [(("2027-03-01 12:00:00",),), (("2030-01-01 00:00:00",),)]
 
 

@@ -70,7 +70,7 @@ def _no_relation(name: str, candidates: Iterable[str]) -> UsageError:
 def query(options: argparse.Namespace) -> int:
     """Print the rows of a query."""
     from datalog_gate.decision.policy_set import texts
-    from datalog_gate.decision.query import ask
+    from datalog_gate.decision.query import QueryInputs, ask
     from datalog_gate.engine import engine
     from datalog_gate.files.inputs import fact_lines
     from datalog_gate.files.rules import read_rules
@@ -79,5 +79,6 @@ def query(options: argparse.Namespace) -> int:
     files = read_rules([Path(path) for path in options.rules], options.congress)
     lines = [line for path in options.facts for line in fact_lines(path)]
     lenient, now = options.undefined == "empty", datetime.now(UTC)
-    answer = ask(files, options.query, lines, engine(options.engine), lenient, catalogue, now)
+    inputs = QueryInputs(lines=lines, lenient=lenient, catalogue=catalogue, now=now)
+    answer = ask(files, options.query, inputs, engine(options.engine))
     return print_answer(answer, options.format, texts(files) | {"<query>": options.query})
