@@ -24,17 +24,10 @@ from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key, show
-from datalog_gate.decision.case_analysis import (
-    VERBS,
-    CaseOutcome,
-    Dependence,
-    MergedCase,
-    Unsettled,
-    find_branches,
-    merge_cases,
-)
+from datalog_gate.decision.case_analysis import CaseOutcome, Unsettled, find_branches
 from datalog_gate.decision.causes import merge
 from datalog_gate.decision.decision import Violation
+from datalog_gate.decision.dependence import VERBS, Dependence, MergedCase, merge_cases
 from datalog_gate.decision.findings import find_deciding_unknowns, find_support
 from datalog_gate.engine.intervals import kinds_of
 from datalog_gate.engine.least_model import Model

@@ -17,11 +17,11 @@ from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.unknown import rests_on
 from datalog_gate.base.values import OPEN, SECRET, ResourceId, Row, Unknown, Value, in_order, show
-from datalog_gate.decision.case_analysis import Dependence
 from datalog_gate.decision.causes import find_causes
 from datalog_gate.decision.changes import Changes
 from datalog_gate.decision.cloud_state import comes_from_stack
 from datalog_gate.decision.decision import Grant, Mode, PolicyError, Violation, Waiver
+from datalog_gate.decision.dependence import Dependence
 from datalog_gate.decision.evaluation import Evaluation
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import MODES, DecisionRequest

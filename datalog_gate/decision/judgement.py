@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.base.gc import paused
@@ -65,47 +66,27 @@ def judge(
     it, case analysis settles undetermined findings if possible, and the rest are merged by cause. Errors: EngineError
     if the engine refuses the program or exceeds its budget."""
     stacks = sorted(stacks, key=lambda stack: stack.id)
-    policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
-    skipped: tuple[str, ...] = ()
-    if rules.cloud_wide and request.cloud is None:
-        skipped = tuple(policy.id for policy in policies if policy.id in rules.cloud_wide)
-        policies = [policy for policy in policies if policy.id not in rules.cloud_wide]
+    policies, skipped = _choose(rules, request)
     evaluated = evaluation(rules, stacks, request, policies, engine)
     secrets = Secrets(evaluated.facts, evaluated.program)
     changes = Changes(rules, policies, request, evaluated, engine)
     grants = _grants(rules, stacks, request, evaluated)
     refused = tuple(grant for grant in grants if not grant.unlocked)
     reader = FindingReader(rules, stacks, request, evaluated, changes, secrets, refused)
-    certain = _in_order(reader.certain(policies))
-    undetermined = _in_order(reader.undetermined(policies, certain))
+    found = _find(reader, policies, reread)
     errors = sorted(reader.errors(policies), key=lambda error: error.policy)
-    settlement = Settlement(undetermined=undetermined)
-    merged = [(violation, violation) for violation in undetermined]
-    if reread and undetermined:
-
-        def judge_again(rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
-            return decide(rules, stacks, replace(request, budget=budget), evaluate)
-
-        findings = (certain, undetermined)
-        analysis = CaseAnalysis(rules, stacks, evaluated.facts, *findings, request.budget, reread, judge_again)
-        settlement = analysis.settle()
-        certain = _in_order((*certain, *settlement.violations, *settlement.waived))
-        unwaived = [violation for violation in certain if not violation.waiver]
-        merged = merge(settlement.undetermined, unwaived, stacks)
-    violations = tuple(violation for violation in certain if not violation.waiver)
-    met = {violation.waiver or violation.lapsed for violation in certain}
-    waivers = tuple(waiver for waiver in request.waivers if waiver in met)
+    waivers = tuple(waiver for waiver in request.waivers if waiver in found.waivers)
     ids = tuple(stack.id for stack in stacks)
     digests = {"rules": rules.digest, "facts": _digest(evaluated.identity)}
-    identity = [*_identity(rules, request, waivers), *changes.identity, *settlement.identity]
+    identity = [*_identity(rules, request, waivers), *changes.identity, *found.settlement.identity]
     decision = Decision(
         id=_digest([*digests.values(), *ids, *identity])[:16],
-        outcome=compute_outcome(violations, settlement.undetermined, errors),
+        outcome=compute_outcome(found.violations, found.settlement.undetermined, errors),
         action=request.action,
         stacks=ids,
-        violations=violations,
-        undetermined=tuple(violation for violation, _ in merged),
-        waived=tuple(violation for violation in certain if violation.waiver),
+        violations=found.violations,
+        undetermined=tuple(violation for violation, _ in found.merged),
+        waived=tuple(violation for violation in found.certain if violation.waiver),
         errors=tuple(errors),
         grants=grants,
         digests=digests,
@@ -117,7 +98,51 @@ def judge(
         compared=bool(request.against),
         skipped=skipped,
     )
-    return Judgement(decision, policies, reader, [*settlement.origins, *merged])
+    return Judgement(decision, policies, reader, [*found.settlement.origins, *found.merged])
+
+
+def _choose(rules: PolicySet, request: DecisionRequest) -> tuple[list[Policy], tuple[str, ...]]:
+    """The policies that judge the request, and the ids of those that need a whole cloud and are skipped."""
+    policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
+    if not rules.cloud_wide or request.cloud is not None:
+        return policies, ()
+    skipped = tuple(policy.id for policy in policies if policy.id in rules.cloud_wide)
+    return [policy for policy in policies if policy.id not in rules.cloud_wide], skipped
+
+
+class _Findings(NamedTuple):
+    """The findings of a judgement."""
+
+    certain: Sequence[Violation]
+    settlement: Settlement
+    merged: Sequence[tuple[Violation, Violation]]
+    """The undetermined findings, merged by cause, each with an original one."""
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        return tuple(violation for violation in self.certain if not violation.waiver)
+
+    @property
+    def waivers(self) -> set[Waiver | None]:
+        """The waivers that match a certain finding, expired or not."""
+        return {violation.waiver or violation.lapsed for violation in self.certain}
+
+
+def _find(reader: FindingReader, policies: Sequence[Policy], reread: Reread | None) -> _Findings:
+    """Read the findings, and settle undetermined ones if possible. `reread` is that of `judge`."""
+    certain = _in_order(reader.certain(policies))
+    undetermined = _in_order(reader.undetermined(policies, certain))
+    if not (reread and undetermined):
+        merged = [(violation, violation) for violation in undetermined]
+        return _Findings(certain, Settlement(undetermined=undetermined), merged)
+
+    def judge_again(rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
+        return decide(rules, stacks, replace(reader.request, budget=budget), evaluate)
+
+    settlement = CaseAnalysis(reader, certain, undetermined, reread, judge_again).settle()
+    certain = _in_order((*certain, *settlement.violations, *settlement.waived))
+    unwaived = [violation for violation in certain if not violation.waiver]
+    return _Findings(certain, settlement, merge(settlement.undetermined, unwaived, reader.stacks))
 
 
 def _in_order(violations: Iterable[Violation]) -> list[Violation]:
