@@ -14,12 +14,12 @@ from typing import Any
 
 from datalog_gate import __version__
 from datalog_gate.analysis.policy import CHANGING
-from datalog_gate.api import Rules
+from datalog_gate.api import DecisionInputs, Rules
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import DiagnosticsError, EngineError, InputError
 from datalog_gate.base.gc import paused
 from datalog_gate.base.records import replace
-from datalog_gate.decision.decision import Grant
+from datalog_gate.decision.decision import Decision, Grant
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.config_options import OptionFiles, build_settings
 from datalog_gate.decision_point.enabled_plugins import create_broker, list_grantable
@@ -220,42 +220,29 @@ class DecisionPoint:
         stack = definition.stack(operation.stack_name, ruleset.rules.catalogue)
         before = _read_before(operation, ruleset.rules)
         read = self._clock()
-        now = self._now()
-        services = self.entitlements.services(operation.project, operation.credentials or {})
-        modes = dict(settings.policy_modes)
-        decision = ruleset.rules.decide(
-            stack,
-            operation.action,
-            against=before[1] if before else (),
-            tolerant=operation.tolerant,
-            caller=caller,
-            services=services,
-            inventory=ruleset.inventory,
-            waivers=ruleset.waivers,
-            now=now,
-            mode=mode,
-            modes=modes,
-            budget=_budget(settings),
-            explain=explain,
-        )
+        given: DecisionInputs = {
+            "against": before[1] if before else (),
+            "tolerant": operation.tolerant,
+            "caller": caller,
+            "services": self.entitlements.services(operation.project, operation.credentials or {}),
+            "inventory": ruleset.inventory,
+            "waivers": ruleset.waivers,
+            "now": self._now(),
+            "mode": mode,
+            "modes": dict(settings.policy_modes),
+            "budget": _budget(settings),
+            "explain": explain,
+        }
+        decision = ruleset.rules.decide(stack, operation.action, **given)
         return DecisionTrace(
             rules=ruleset.rules,
             definition=definition,
             stack=stack,
             before=before,
             decision=decision,
-            inputs={
-                "stack_name": operation.stack_name,
-                "action": operation.action,
-                "caller": caller,
-                "services": sorted(services),
-                "now": now.isoformat(),
-                "mode": mode,
-                "modes": modes,
-                "waivers": [waiver.to_json() for waiver in decision.waivers],
-            },
+            inputs=_describe_inputs(operation, given, decision),
             seconds={"read": read - began, "decide": self._clock() - read},
-            ages=ruleset.ages(now),
+            ages=ruleset.ages(decision.now),
         )
 
     def _check_grants(self, operation: Operation, answer: Answer, trace: DecisionTrace) -> Answer:
@@ -411,6 +398,20 @@ def build_caller(credentials: Mapping[str, object]) -> dict[str, object]:
         "project": credentials.get("project_id"),
         "domain": credentials.get("project_domain_id") or credentials.get("domain_id"),
         "roles": [str(role) for role in roles] if isinstance(roles, list | tuple) else [],
+    }
+
+
+def _describe_inputs(operation: Operation, given: DecisionInputs, decision: Decision) -> dict[str, object]:
+    """The inputs of a decision besides stacks, as JSON data for the log."""
+    return {
+        "stack_name": operation.stack_name,
+        "action": operation.action,
+        "caller": given["caller"],
+        "services": sorted(given["services"]),
+        "now": decision.now.isoformat(),
+        "mode": given["mode"],
+        "modes": given["modes"],
+        "waivers": [waiver.to_json() for waiver in decision.waivers],
     }
 
 
