@@ -56,13 +56,7 @@ def read_request(application: Application, environ: Environ, settings: Settings)
     if route is None:
         return None
     original = dict(environ)  # Heat's router writes to the environ, and the request may be replaced
-
-    def read_stored() -> StackDefinition:
-        return _stored_definition(read_stored_stack(application, original, route.path))
-
-    def read_stored_snapshot() -> StackDefinition:
-        return _stored_definition(read_snapshot(application, original, route.path, route.snapshot_id), masked=False)
-
+    read_stored = partial(_read_stored, application, original, route)
     match route.kind:
         case "unclear":
             raise UnclearRequestError(_UNCLEAR)
@@ -75,27 +69,48 @@ def read_request(application: Application, environ: Environ, settings: Settings)
         case "snapshot":
             return _gated(route, "snapshot", read_stored)
         case "restore":
-            return _gated(route, "restore", read_stored_snapshot, against=read_stored)
+            return _gated(route, "restore", partial(_read_snapshot, application, original, route), against=read_stored)
     body, complete, error = _read_object(environ, settings.body_limit)
-    if route.kind == "actions":
-        if error:
-            raise UnclearRequestError("; ".join(diagnostic.message for diagnostic in error.diagnostics))
-        action = _ACTIONS.get(next(iter(body))) if len(body) == 1 else None  # otherwise Heat rejects the request
-        return _gated(route, action, read_stored) if action else None
-    if route.kind in ("update", "preview_update"):
-        update = _Update(application, original, route, body, settings.body_limit)
-        definition = partial(_raise, error) if error else update.read_definition
-        dry_run = route.kind == "preview_update"
-        request = _gated(route, "update", definition, dry_run=dry_run, against=update.read_old_definition)
-        if not dry_run:
-            request.forward, request.after = partial(update.forward, environ), update.compare
-    else:
-        action, name = "adopt" if "adopt_stack_data" in body else "create", str(body.get("stack_name") or "")
-        definition = partial(_raise, error) if error else partial(_read_creation, route.kind, body)
-        request = _gated(route, action, definition, dry_run=route.kind != "create", stack_name=name)
-        if action == "create" and route.kind == "create":
-            request.record = lambda reason: put_body(environ, json.dumps(_denial_body(body, reason)).encode())
+    match route.kind:
+        case "actions":
+            if error:
+                raise UnclearRequestError("; ".join(diagnostic.message for diagnostic in error.diagnostics))
+            action = _ACTIONS.get(next(iter(body))) if len(body) == 1 else None  # otherwise Heat rejects the request
+            return _gated(route, action, read_stored) if action else None
+        case "update" | "preview_update":
+            request = _read_update(_Update(application, original, route, body, settings.body_limit), environ, error)
+        case _:
+            request = _read_new(route, body, environ, error)
     request.problem = None if complete else error
+    return request
+
+
+def _read_stored(application: Application, environ: Environ, route: Route) -> StackDefinition:
+    return _stored_definition(read_stored_stack(application, environ, route.path))
+
+
+def _read_snapshot(application: Application, environ: Environ, route: Route) -> StackDefinition:
+    return _stored_definition(read_snapshot(application, environ, route.path, route.snapshot_id), masked=False)
+
+
+def _read_update(update: _Update, environ: Environ, error: InputError | None) -> GatedRequest:
+    """A request to update a stack, or to preview that. `error` is that of its body."""
+    definition = partial(_raise, error) if error else update.read_definition
+    dry_run = update.route.kind == "preview_update"
+    request = _gated(update.route, "update", definition, dry_run=dry_run, against=update.read_old_definition)
+    if not dry_run:
+        request.forward, request.after = partial(update.forward, environ), update.compare
+    return request
+
+
+def _read_new(route: Route, body: dict[str, Any], environ: Environ, error: InputError | None) -> GatedRequest:
+    """A request to create or adopt a stack, to preview that, or to validate its template. `error` is that of its
+    body."""
+    action, name = "adopt" if "adopt_stack_data" in body else "create", str(body.get("stack_name") or "")
+    definition = partial(_raise, error) if error else partial(_read_creation, route.kind, body)
+    request = _gated(route, action, definition, dry_run=route.kind != "create", stack_name=name)
+    if action == "create" and route.kind == "create":
+        request.record = lambda reason: put_body(environ, json.dumps(_denial_body(body, reason)).encode())
     return request
 
 
