@@ -459,13 +459,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     watch.set_defaults(since=None)
     watch.add_argument("--every", type=_seconds, default=600.0, metavar="TIME", help="the interval (default: 10m)")
     for part in (run, watch):
-        source = part.add_mutually_exclusive_group(required=True)
-        help_ = "all stacks of a Heat, of this entry of clouds.yaml (default: $OS_CLOUD, else OS_*)"
-        source.add_argument("--cloud", nargs="?", const="", metavar="NAME", help=help_)
-        source.add_argument("--folder", type=Path, metavar="DIR", help="the templates below a folder")
-        source.add_argument("--log", type=Path, metavar="FILE", help="the stacks of a decision log")
-        part.add_argument("--rate", type=_rate, metavar="N/s", help="requests a second at most (default: any)")
-        _add_check_options(part, "waivers")
+        _add_scan_source(part)
     help_ = (
         "the engine: native judges stacks, the others judge stored facts (default: the store's database, and native)"
     )
@@ -480,6 +474,26 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     for part in (run, watch, rejudge, verify):
         _add_check_options(part, "services", "inventory", "now", "heat-conf")
         _add_rules(part)
+    for part in (run, watch, rejudge, verify, *_add_scan_results(parts)):
+        help_ = "a file of DuckDB, or postgresql://... (default: datalog-gate.duckdb)"
+        part.add_argument("--store", default="datalog-gate.duckdb", metavar="URL", help=help_)
+
+
+def _add_scan_source(part: argparse.ArgumentParser) -> None:
+    """Add where the stacks of a scan come from."""
+    source = part.add_mutually_exclusive_group(required=True)
+    help_ = "all stacks of a Heat, of this entry of clouds.yaml (default: $OS_CLOUD, else OS_*)"
+    source.add_argument("--cloud", nargs="?", const="", metavar="NAME", help=help_)
+    source.add_argument("--folder", type=Path, metavar="DIR", help="the templates below a folder")
+    source.add_argument("--log", type=Path, metavar="FILE", help="the stacks of a decision log")
+    part.add_argument("--rate", type=_rate, metavar="N/s", help="requests a second at most (default: any)")
+    _add_check_options(part, "waivers")
+
+
+def _add_scan_results(
+    parts: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> tuple[argparse.ArgumentParser, ...]:
+    """Add the parts that read what scans stored."""
     findings = _add_part(parts, "findings", "list the open findings; exit 1 if one of them denies")
     findings.add_argument("--project", metavar="ID", help="only those in stacks of this project")
     help_ = "only those first seen at this time, in UTC, or later"
@@ -495,9 +509,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     query.add_argument("--format", choices=("text", "json"), default="text")
     export = _add_part(parts, "export", "write the store as files of Parquet")
     export.add_argument("--parquet", type=Path, required=True, metavar="DIR", help="the folder")
-    for part in (run, watch, rejudge, verify, findings, history, query, export):
-        help_ = "a file of DuckDB, or postgresql://... (default: datalog-gate.duckdb)"
-        part.add_argument("--store", default="datalog-gate.duckdb", metavar="URL", help=help_)
+    return findings, history, query, export
 
 
 def _add_reconcile(command: argparse.ArgumentParser) -> None:
