@@ -12,7 +12,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import fields
+from datalog_gate.base.records import dataclass, fields, replace
 from datalog_gate.decision_point.settings import GROUP, Settings
 from datalog_gate.doors.cli.common import FINDINGS, INPUT, OK
 from datalog_gate.doors.cli.doctor import (
@@ -32,7 +32,6 @@ from datalog_gate.doors.cli.doctor.engines import (
     check_running_engines,
 )
 from datalog_gate.doors.cli.doctor.options import (
-    check_option_names,
     check_settings,
     find_secrets,
     read_heat_options,
@@ -75,62 +74,96 @@ def examine(
     except InputError as error:
         fix = "name Heat's configuration with --heat-conf, and run the doctor as the user of Heat's services"
         return [CheckResult("finding", "files", format_first(error), None, fix)]
-    results = list(_examine(conf, ini, paste, log, cfn, now or datetime.now(UTC), engine))
-    return list(dict.fromkeys(results))  # doors with equal settings have equal results
+    given = _Given(paste, log, cfn, engine, now or datetime.now(UTC))
+    return list(dict.fromkeys(_examine(conf, ini, given)))  # doors with equal settings have equal results
 
 
-def _examine(
-    conf: Any, ini: IniFile, paste: Path | None, log: Path | None, cfn: bool, now: datetime, engine: bool
-) -> Iterator[CheckResult]:
-    from oslo_config import cfg
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the command says of an installation; `examine` describes it."""
 
-    from datalog_gate.decision_point.config_options import build_settings
-    from datalog_gate.doors.cli.doctor.protection import check_break_glass, check_permissions, check_policy_file
-    from datalog_gate.doors.cli.doctor.start import NO_START, check_plugins, check_rules
+    paste: Path | None
+    log: Path | None
+    cfn: bool
+    engine: bool
+    now: datetime
 
-    heat, results = read_heat_options(conf, ini)
-    yield from results
+
+def _examine(conf: Any, ini: IniFile, given: _Given) -> Iterator[CheckResult]:
+    heat, problems = read_heat_options(conf, ini)
+    yield from problems
     legacy, plugin_dirs, flavor = not heat["convergence_engine"], heat["plugin_dirs"], heat["flavor"] or ""
-    engine_place = ini.place("DEFAULT", "convergence_engine")
-    yield from run_check("engine", check_engine, legacy, plugin_dirs, engine, engine_place)
+    place = ini.place("DEFAULT", "convergence_engine")
+    yield from run_check("engine", check_engine, legacy, plugin_dirs, given.engine, place)
     yield from run_check("engine", check_plugin_dirs, plugin_dirs, ini.place("DEFAULT", "plugin_dirs"))
-    yield from check_option_names(ini)
-    if log and (not os.path.exists(log) or not os.access(log, os.R_OK) or log.is_char_device()):
+    if (log := given.log) and (not os.path.exists(log) or not os.access(log, os.R_OK) or log.is_char_device()):
         fix = "name a decision log with --log that the user of the doctor can read"
         yield CheckResult("finding", "files", f"{log} can't be read", None, fix)
-        log = None
-    paste_ini, has_paste = IniFile(str(paste or Path(ini.file).parent / heat["api_paste_config"]), {}, {}), False
-    try:
-        paste_ini, has_paste = read_ini(Path(paste_ini.file)), True
-    except InputError as error:
-        about, fix = ("files", "name it with --paste") if paste else ("door", "correct api_paste_config")
-        yield CheckResult("finding", about, format_first(error), None, fix)
-    configurations: list[tuple[Settings, Locate]] = []
-    for section, texts in (("", {}), *find_door_options(paste_ini, flavor).items()):
-        locate: Locate = partial(_locate_option, ini, paste_ini, section)
-        try:
-            configurations.append((build_settings(conf, texts), locate))
-        except (ValueError, cfg.Error) as error:
-            message = hide_secrets(format_error(error), find_secrets(ini, Settings()))
-            yield CheckResult("finding", "options", message, locate(_find_wrong_option(conf, texts)), NO_START)
-    if has_paste:
+        given = replace(given, log=None)
+    paste, unread = _read_paste(given.paste, Path(ini.file).parent / heat["api_paste_config"])
+    yield from unread
+    configurations, wrong = _read_configurations(conf, ini, paste, flavor)
+    yield from wrong
+    if not unread:
         unverified = any(settings.allow_unverified_context for settings, _ in configurations)
-        yield from run_check("door", check_pipelines, paste_ini, flavor, cfn, unverified)
+        yield from run_check("door", check_pipelines, paste, flavor, given.cfn, unverified)
     for settings, locate in configurations:
-        secrets = find_secrets(ini, settings)
-        yield from run_check("engine", check_running_engines, settings, legacy, plugin_dirs, log, engine_place)
+        yield from run_check("engine", check_running_engines, settings, legacy, plugin_dirs, given.log, place)
         yield from run_check("options", check_settings, settings, heat["rpc_response_timeout"], locate)
-        yield from run_check("break_glass", check_break_glass, settings, locate, now)
         yield from run_check("resources", check_resource_types, settings, plugin_dirs, locate)
-        yield from run_check("services", check_plugins, settings, locate, secrets)
-        yield from run_check("rules", check_rules, settings, locate, now, secrets)
-        yield from run_check("rules", check_permissions, settings, locate)
-        yield from run_check("log", check_log, settings, log, locate)
+        yield from _check_configuration(settings, locate, given, find_secrets(ini, settings))
     if configurations:
+        from datalog_gate.doors.cli.doctor.protection import check_policy_file
+
         all_settings = [settings for settings, _ in configurations]
         yield from run_check("policy_file", check_policy_file, conf, ini, all_settings)
     if os.environ.get("OS_AUTH_URL") or os.environ.get("OS_ENDPOINT"):
         yield from run_check("preview", check_preview)
+
+
+def _check_configuration(
+    settings: Settings, locate: Locate, given: _Given, secrets: frozenset[str]
+) -> Iterator[CheckResult]:
+    """Check what the settings of a service name: files, services and rules."""
+    from datalog_gate.doors.cli.doctor.protection import check_break_glass, check_permissions
+    from datalog_gate.doors.cli.doctor.start import check_plugins, check_rules
+
+    yield from run_check("break_glass", check_break_glass, settings, locate, given.now)
+    yield from run_check("services", check_plugins, settings, locate, secrets)
+    yield from run_check("rules", check_rules, settings, locate, given.now, secrets)
+    yield from run_check("rules", check_permissions, settings, locate)
+    yield from run_check("log", check_log, settings, given.log, locate)
+
+
+def _read_paste(named: Path | None, default: Path) -> tuple[IniFile, list[CheckResult]]:
+    """Read api-paste.ini; one without sections, and the problem, if it can't be read."""
+    file = named or default
+    try:
+        return read_ini(file), []
+    except InputError as error:
+        about, fix = ("files", "name it with --paste") if named else ("door", "correct api_paste_config")
+        return IniFile(str(file), {}, {}), [CheckResult("finding", about, format_first(error), None, fix)]
+
+
+def _read_configurations(
+    conf: Any, ini: IniFile, paste: IniFile, flavor: str
+) -> tuple[list[tuple[Settings, Locate]], list[CheckResult]]:
+    """Read the settings of heat.conf, and of each door with options of its own; also return what is wrong in them."""
+    from oslo_config import cfg
+
+    from datalog_gate.decision_point.config_options import build_settings
+    from datalog_gate.doors.cli.doctor.start import NO_START
+
+    configurations: list[tuple[Settings, Locate]] = []
+    wrong = []
+    for section, texts in (("", {}), *find_door_options(paste, flavor).items()):
+        locate: Locate = partial(_locate_option, ini, paste, section)
+        try:
+            configurations.append((build_settings(conf, texts), locate))
+        except (ValueError, cfg.Error) as error:
+            message = hide_secrets(format_error(error), find_secrets(ini, Settings()))
+            wrong.append(CheckResult("finding", "options", message, locate(_find_wrong_option(conf, texts)), NO_START))
+    return configurations, wrong
 
 
 def _find_wrong_option(conf: Any, texts: Mapping[str, str]) -> str:

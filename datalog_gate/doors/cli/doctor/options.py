@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from shlex import quote
 from typing import Any
 
-from datalog_gate.base.diagnostics import closest
-from datalog_gate.base.records import fields
-from datalog_gate.decision_point.settings import GROUP, Settings
+from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import CheckResult, Locate
 from datalog_gate.doors.cli.heat_conf import IniFile, format_error
 
@@ -50,20 +48,6 @@ def read_heat_options(conf: Any, ini: IniFile) -> tuple[dict[str, Any], list[Che
                 place = ini.place(section, option.name)
                 results.append(CheckResult("finding", "options", format_error(error), place, "correct it"))
     return values, results
-
-
-def check_option_names(ini: IniFile) -> Iterator[CheckResult]:
-    """Check for unknown options and misspelt sections, which oslo.config ignores silently."""
-    for section in ini.sections:
-        if section != GROUP and section.lower().replace("-", "_").rstrip("s") in (GROUP, GROUP.replace("_", "")):
-            message = f"the section [{section}] is not read: the options in it have no effect"
-            yield CheckResult("finding", "options", message, ini.place(section), f"write [{GROUP}]")
-    known = {field.name for field in fields(Settings)}
-    for name in ini.sections.get(GROUP, ()):
-        if name not in known:
-            similar = closest(name, known)
-            fix = f"write {similar}" if similar else "remove it"
-            yield CheckResult("finding", "options", f"there is no option {name}", ini.place(GROUP, name), fix)
 
 
 def check_settings(settings: Settings, rpc_seconds: float, locate: Locate) -> Iterator[CheckResult]:

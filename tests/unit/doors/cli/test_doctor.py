@@ -162,7 +162,6 @@ CHANGES: list[tuple[str, str, str]] = [
     ("heat.conf", "flavor =", "flavor = absent"),
     ("heat.conf", "flavor =", "flavor = $nope"),
     # options
-    ("heat.conf", "rules =", "rulse = x\nzzz = 1\nrules ="),
     ("heat.conf", "rules =", "mode = record\nproject_modes = p1:warn,p2:enforce\nrules ="),
     ("heat.conf", "rules =", "allow_unverified_context = true\nrules ="),
     ("heat.conf", "rules =", "break_glass = DIR/glass\nrules ="),
@@ -498,15 +497,15 @@ def test_the_command_prints_text_or_json_and_exits_with_1_for_findings(
     command = ["doctor", "--heat-conf", str(folder / "heat.conf")]
     assert main([*command, "--no-cfn"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "0 findings, 2 notes, 2 in order"
-    edit(folder, "heat.conf", "[datalog_gate]", "[datalog_gate]\nmods = warn")
+    edit(folder, "heat.conf", "[datalog_gate]", "[datalog_gate]\npolicy_modes = size:warn")
     assert main([*command, "--format", "json"]) == 1
     answer = json.loads(capsys.readouterr().out)
     place = {"file": str(folder / "heat.conf"), "line": 7}
     [finding] = [sign for sign in answer["signs"] if sign["level"] == "finding"]
     assert (answer.keys(), finding) == (
         {"schema", "signs"},
-        {"level": "finding", "about": "options", "message": "there is no option mods", "place": place,
-         "fix": "write mode"},
+        {"level": "finding", "about": "rules", "place": place, "fix": "remove size from policy_modes",
+         "message": "policy_modes names size, which is not a policy of the rules: it has no effect"},
     )  # fmt: skip
 
 

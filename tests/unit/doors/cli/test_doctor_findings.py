@@ -134,8 +134,6 @@ FAULTS: dict[str, dict[str, Change]] = {
         "waivers.yaml is broken": written("waivers.yaml", WAIVERS.replace("owner: shop", "owner")),
     },
     "Options": {
-        "An option is misspelt": option("budget_seconds", "buget_seconds"),
-        "A section is misspelt": option("[datalog_gate]", "[datalog-gate]"),
         "The mode is unknown": option("mode = enforce", "mode = enfroce"),
         "`exempt_projects` has a name": option("exempt_projects = 0123", "exempt_projects = service,0123"),
         "`exempt_users` has a name": option("exempt_users = 0123", "exempt_users = mistral,0123"),
