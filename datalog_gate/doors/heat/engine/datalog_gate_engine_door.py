@@ -12,6 +12,7 @@ import functools
 import hashlib
 import inspect
 import logging
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -35,7 +36,16 @@ def install() -> None:
             f"datalog_gate: openstack-heat {version('openstack-heat')} is not known to the engine's door: "
             f"Stack.converge_stack takes {', '.join(parameters)} instead of {', '.join(PARAMETERS)}"
         )
+    Stack.converge_stack = _wrap(converge)
+    try:
+        from datalog_gate.doors.heat.engine_door import announce
 
+        announce(hashlib.sha256(inspect.getsource(converge).encode()).hexdigest())
+    except Exception:  # the door is installed; if the gate is broken it stops each stack
+        LOG.exception("datalog_gate: the engine's door is in place, but this could not be recorded in the decision log")
+
+
+def _wrap(converge: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(converge)
     def judge_and_converge(
         self: Any, template: Any, action: str = Stack.UPDATE, new_stack: Any = None, *args: Any, **kwargs: Any
@@ -61,13 +71,7 @@ def install() -> None:
         return self.mark_failed(reason)
 
     judge_and_converge.datalog_gate = True  # type: ignore[attr-defined]
-    Stack.converge_stack = judge_and_converge
-    try:
-        from datalog_gate.doors.heat.engine_door import announce
-
-        announce(hashlib.sha256(inspect.getsource(converge).encode()).hexdigest())
-    except Exception:  # the door is installed; if the gate is broken it stops each stack
-        LOG.exception("datalog_gate: the engine's door is in place, but this could not be recorded in the decision log")
+    return judge_and_converge
 
 
 def resource_mapping() -> dict[str, Any]:
