@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
@@ -45,52 +45,60 @@ def read_rules(paths: Iterable[Path], congress: bool = False, local: bool = True
     Errors: RulesError with every file that cannot be read, the syntax errors of the others, and for a path without any
     rule file.
     """
-    files: list[RuleFile] = []
-    packs: list[str] = []
-    diagnostics: list[Diagnostic] = []
-    sources: dict[str, str] = {}
+    read = _Reading([], [], [], {})
     for name in paths:
-        pack, path = find_rules(name, local)
-        first, failed = len(files), len(diagnostics)
-        is_folder = os.path.isdir(path)
-        try:
-            listed = list_files(path) if is_folder else []
-        except InputError as error:
-            diagnostics += error.diagnostics
-            continue
-        for file in _rule_files(path, listed) if is_folder else [path]:
-            if os.path.isdir(file) and file != path:
-                message = f"{file} is a link to a folder, which is not followed"
-                diagnostics.append(Diagnostic("unreadable", message, None, f"name it: --rules {file}"))
-                continue
-            inner = file.relative_to(path).with_suffix("").parts if is_folder else (file.stem,)
-            module = ":".join((*pack, *inner))
-            try:
-                if rules := _rule_file(file, module, congress, alone=file == path):
-                    files.append(rules)
-                    packs.append(
-                        os.path.basename(os.path.realpath(path))
-                        if not pack and os.path.isfile(path / PACK_FILE)
-                        else ""
-                    )
-            except InputError as error:
-                diagnostics += error.diagnostics
-                sources |= error.sources
-        unread = _unread_files(path, listed)
-        if len(files) > first:
-            files[first] = replace(files[first], notes=tuple(unread))
-        elif len(diagnostics) == failed:
-            advice = unread[0].suggestion if unread else "rule files end in .dl"
-            diagnostics.append(Diagnostic("no-policy", f"{path} holds no rule file", None, advice))
-    if diagnostics:
-        diagnostics += [diagnostic for file in files for diagnostic in file.parse()[1]]
-        raise RulesError(diagnostics, sources | texts(files))
+        _read_path(read, *find_rules(name, local), congress)
+    files = read.files
+    if read.diagnostics:
+        problems = [*read.diagnostics, *(diagnostic for file in files for diagnostic in file.parse()[1])]
+        raise RulesError(problems, read.sources | texts(files))
     if len({file.module for file in files}) == len(files):
         return files
     return [  # modules are named as if the folder above the packs had been given
         replace(rule_file, module=f"{pack}:{rule_file.module}") if pack else rule_file
-        for rule_file, pack in zip(files, packs, strict=True)
+        for rule_file, pack in zip(files, read.packs, strict=True)
     ]
+
+
+class _Reading(NamedTuple):
+    """What was read of several paths."""
+
+    files: list[RuleFile]
+    packs: list[str]
+    """The name of the pack that each file is in; empty without one."""
+    diagnostics: list[Diagnostic]
+    sources: dict[str, str]
+
+
+def _read_path(read: _Reading, pack: tuple[str, ...], path: Path, congress: bool) -> None:
+    """Read a file, or the files of a folder, which may be that of an installed pack of this name."""
+    before, failed = len(read.files), len(read.diagnostics)
+    is_folder = os.path.isdir(path)
+    try:
+        listed = list_files(path) if is_folder else []
+    except InputError as error:
+        read.diagnostics.extend(error.diagnostics)
+        return
+    own = os.path.basename(os.path.realpath(path)) if not pack and os.path.isfile(path / PACK_FILE) else ""
+    for file in _rule_files(path, listed) if is_folder else [path]:
+        if os.path.isdir(file) and file != path:
+            message = f"{file} is a link to a folder, which is not followed"
+            read.diagnostics.append(Diagnostic("unreadable", message, None, f"name it: --rules {file}"))
+            continue
+        inner = file.relative_to(path).with_suffix("").parts if is_folder else (file.stem,)
+        try:
+            if rules := _rule_file(file, ":".join((*pack, *inner)), congress, alone=file == path):
+                read.files.append(rules)
+                read.packs.append(own)
+        except InputError as error:
+            read.diagnostics.extend(error.diagnostics)
+            read.sources.update(error.sources)
+    unread = _unread_files(path, listed)
+    if len(read.files) > before:
+        read.files[before] = replace(read.files[before], notes=tuple(unread))
+    elif len(read.diagnostics) == failed:
+        advice = unread[0].suggestion if unread else "rule files end in .dl"
+        read.diagnostics.append(Diagnostic("no-policy", f"{path} holds no rule file", None, advice))
 
 
 def replace_texts(files: Iterable[RuleFile], texts: Mapping[Path, str], tops: Sequence[Path]) -> list[RuleFile]:
