@@ -39,20 +39,30 @@ class Places:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceRequest:
+    """What places are looked for."""
+
+    rows: Collection[Mapping[str, str]]
+    """Those of the file."""
+    prefix: str
+    """That of the resource classes."""
+    known: Collection[str] = ()
+    """The uuids of providers that may be full."""
+    promises: Mapping[str, Collection[Promise]]
+    """By uuid of the provider."""
+    needed: Mapping[Kind, Mapping[str, int]]
+    """The total of all items of each requested kind."""
+
+
 def find_places(
-    placement: Placement,
-    rows: Collection[Mapping[str, str]],
-    prefix: str,
-    known: Collection[str],
-    find_free: Callable[[Iterable[Provider]], Amounts],
-    promises: Mapping[str, Collection[Promise]],
-    needed: Mapping[Kind, Mapping[str, int]],
+    placement: Placement, request: PlaceRequest, find_free: Callable[[Iterable[Provider]], Amounts]
 ) -> Places:
-    """The current places, with the free amounts of the resource classes with this prefix: the minimum of what the
-    service may promise and what Nova and Cinder have left. `known` holds uuids of providers that may be full, `needed`
-    the total of all items of each requested kind. Errors: UnavailableError."""
+    """The current places, with the free amounts of the resource classes: the minimum of what the service may promise
+    (`find_free`) and what Nova and Cinder have left. Errors: UnavailableError."""
+    prefix, rows = request.prefix, request.rows
     providers = {**placement.providers(prefix + VOLUMES), **placement.providers(prefix + SERVERS)}
-    for uuid in sorted(set(known) - providers.keys()):
+    for uuid in sorted(set(request.known) - providers.keys()):
         if provider := placement.provider(uuid):
             providers[uuid] = provider
     members = {row["aggregate"]: placement.members(row["aggregate"]) for row in rows if "aggregate" in row}
@@ -62,29 +72,34 @@ def find_places(
     notes = []
     for kind in get_args(Kind):
         of_kind = {uuid: provider for uuid, provider in providers.items() if kinds[uuid] == kind}
-        services = find_services(placement, of_kind, kind) if of_kind and kind in needed else None
+        services = find_services(placement, of_kind, kind) if of_kind and kind in request.needed else None
         for uuid, provider in of_kind.items():
             rack, zone, aggregates = _locate(provider, rows, members)
             if not rack:
                 continue
             service = services.get(uuid) if services is not None else PlaceService(zone, "")
-            problem = _compare(service, zone, SCHEDULER[kind])
-            own = sum_own(promises.get(uuid, ()))  # existing items stay, whatever happened to their place
-            if problem:
+            own = sum_own(request.promises.get(uuid, ()))  # existing items stay, whatever happened to their place
+            if problem := _compare(service, zone, SCHEDULER[kind]):
                 notes.append(f"{provider.name} {problem}")
                 if not own:
                     continue
-            left = own if problem else _count_left(placement, provider, kind, service, promises.get(uuid, ()), needed)
-            capacity = {}
-            for name in provider.capacity:
-                if name.startswith(prefix):
-                    plain = name.removeprefix(prefix)
-                    amount = min(free[uuid, name], max(left.get(plain, 0 if problem else LARGEST), own[plain]))
-                    capacity[plain] = min(max(0, amount), LARGEST)
-                    if not problem and amount < min(free[uuid, name], needed.get(kind, {}).get(plain, 0)):
-                        notes.append(f"{provider.name} has {capacity[plain]} {plain} left in {SCHEDULER[kind]}")
+            left = own if problem else _count_left(placement, request, provider, service)
+            room = {name: free[uuid, prefix + name] for name in _own_classes(provider, prefix)}
+            amounts = {
+                name: min(most, max(left.get(name, 0 if problem else LARGEST), own[name]))
+                for name, most in room.items()
+            }
+            capacity = {name: min(max(0, amount), LARGEST) for name, amount in amounts.items()}
+            for name, amount in () if problem else amounts.items():
+                if amount < min(room[name], request.needed.get(kind, {}).get(name, 0)):
+                    notes.append(f"{provider.name} has {capacity[name]} {name} left in {SCHEDULER[kind]}")
             places[uuid] = Place(kind, provider.name, rack, service.zone if service else zone, capacity, aggregates)
     return Places(places, tuple(sorted(notes)))
+
+
+def _own_classes(provider: Provider, prefix: str) -> list[str]:
+    """The resource classes with the prefix, without it."""
+    return [name.removeprefix(prefix) for name in provider.capacity if name.startswith(prefix)]
 
 
 def _kind(provider: Provider, prefix: str) -> Kind:
@@ -92,18 +107,15 @@ def _kind(provider: Provider, prefix: str) -> Kind:
 
 
 def _count_left(
-    placement: Placement,
-    provider: Provider,
-    kind: Kind,
-    service: PlaceService | None,
-    promises: Collection[Promise],
-    needed: Mapping[Kind, Mapping[str, int]],
+    placement: Placement, request: PlaceRequest, provider: Provider, service: PlaceService | None
 ) -> Mapping[str, int]:
     """The remaining capacity of a place according to Nova or Cinder, by resource class without prefix."""
+    kind, promises = _kind(provider, request.prefix), request.promises.get(provider.uuid, ())
+    needed = request.needed.get(kind, {})
     if kind == "volume":
-        return count_left(service.left if service else {}, promises, needed.get(kind, {}), Counter)
+        return count_left(service.left if service else {}, promises, needed, Counter)
     left = {name: amount - provider.used.get(name, 0) for name, amount in provider.capacity.items()}
-    return count_left(left, promises, needed.get(kind, {}), partial(placement.servers, provider.uuid))
+    return count_left(left, promises, needed, partial(placement.servers, provider.uuid))
 
 
 def _compare(service: PlaceService | None, zone: str, scheduler: str) -> str:

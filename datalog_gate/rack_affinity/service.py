@@ -26,19 +26,19 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from datalog_gate.base.records import replace
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds
 from datalog_gate.rack_affinity import hints, solver
 from datalog_gate.rack_affinity.availability import find_promises
 from datalog_gate.rack_affinity.demand import KINDS, SERVERS, VOLUMES, read_demand, read_flavors
-from datalog_gate.rack_affinity.places import find_places, read_places
+from datalog_gate.rack_affinity.places import PlaceRequest, find_places, read_places
 from datalog_gate.rack_affinity.problem import (
     Constraint,
     Impossible,
@@ -56,6 +56,48 @@ from datalog_gate.services.placement import SERVER_CLASS
 
 OWN = ("places", "flavors", "prefix", "hint", "steering", "seconds")
 STEERING = ("zone", "hint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What a decision for a request has to consider."""
+
+    request: Request
+    account: Account
+    demands: Mapping[str, Problem]
+    """Those of its grant, and of the others without claims, by grant."""
+    others: Mapping[str, Problem]
+    """Those of all other grants."""
+    held: Mapping[str, PlacementClaim]
+    """The claims of other grants, by key."""
+    claims: Sequence[PlacementClaim]
+    """The claims of the account."""
+    every: Sequence[PlacementClaim]
+    """The claims of all accounts."""
+    lines: Mapping[str, str]
+    """The line of each demand, by grant."""
+    rows: Collection[Mapping[str, str]]
+    """The racks and zones in the file."""
+
+    @property
+    def replaced(self) -> set[str]:
+        """The lines whose claims the decision replaces."""
+        return {*self.lines.values(), *(claim.line for claim in self.claims if claim.state == "shared")}
+
+    @property
+    def before(self) -> dict[str, list[Taken]]:
+        """What the items have taken until now."""
+        mine = [claim.items for claim in self.claims if claim.line in self.lines.values()]
+        return {id_: taken for items in mine for id_, taken in items.items() if taken}
+
+
+class _Placing(NamedTuple):
+    """The answer to a question, over the places that there are, by uuid of their provider."""
+
+    places: Mapping[str, Place]
+    problem: Problem
+    answer: dict[str, str] | Impossible
+    notes: str
 
 
 class RackAffinity(PlacementService):
@@ -79,14 +121,12 @@ class RackAffinity(PlacementService):
 
     def problems(self) -> list[str]:
         """As `Service.problems`: hosts and pools that are not places, and racks to which nothing steers."""
+        rows = read_places(self._places)
+        asked = PlaceRequest(rows=rows, prefix=self._prefix, promises={}, needed={"server": {}, "volume": {}})
         search = find_places(
             self._claims.placement,
-            read_places(self._places),
-            self._prefix,
-            (),
+            asked,
             lambda providers: Counter({(provider.uuid, name): 0 for provider in providers for name in provider.used}),
-            {},
-            {"server": {}, "volume": {}},
         )
         places = tuple(search.by_uuid.values())
         problems = list(search.notes)
@@ -196,8 +236,44 @@ class RackAffinity(PlacementService):
         held: Mapping[str, PlacementClaim],
     ) -> list[PlacementClaim]:
         """The claim of a request, and shares for the other grants without claims. Errors: RefusedError."""
+        question = self._read_question(request, account, own, others, held)
+        known, full = _providers(question.claims, self._prefix), _providers(question.every, self._prefix)
+        placing = self._place(question, known)
+        if isinstance(placing.answer, Impossible) and full - known:  # to name the full ones
+            placing = self._place(question, full)
+        placed = placing.answer
+        if isinstance(placed, Impossible):
+            why = "these are not possible together" if placed.irreducible else "not all of these are possible"
+            raise RefusedError(f"{why}: {'; '.join(placed.conflict)}{placing.notes}")
+        by_name = {(place.kind, place.name): uuid for uuid, place in placing.places.items()}
+        uuids = {item.id: by_name[item.kind, placed[item.id]] for item in placing.problem.items}
+        return [
+            PlacementClaim(
+                key=request.key if demand is own else digest(request.key, grant),
+                consumer=account.consumer,
+                line=question.lines[grant],
+                project=request.project,
+                grant=grant,
+                items={item.id: self._takes(item, uuids[item.id]) for item in demand.items},
+                decision=self._decision(
+                    grant, {item.id: placing.places[uuids[item.id]] for item in demand.items}, account.consumer
+                ),
+                state="held" if demand is own else "shared",
+                owner="" if demand is own else request.key,
+                asked="" if demand is own else _fingerprint(demand),
+            )
+            for grant, demand in question.demands.items()
+        ]
+
+    def _read_question(
+        self,
+        request: Request,
+        account: Account,
+        own: Problem,
+        others: Mapping[str, Problem],
+        held: Mapping[str, PlacementClaim],
+    ) -> _Question:
         waiting = [other for other in request.together if other.grant in others and other.key not in held]
-        demands = {request.grant: own} | {other.grant: others[other.grant] for other in waiting}
         claims = account.claims
         line_of_grant = {claim.grant: claim.line for claim in claims}  # what the others replace is not known yet
         lines = {request.grant: account.line(request)}
@@ -207,76 +283,38 @@ class RackAffinity(PlacementService):
             rows = read_places(self._places)
         except (OSError, ValueError) as error:
             raise UnavailableError(f"places can't be read: {error}") from error
-        replaced = {*lines.values(), *(claim.line for claim in claims if claim.state == "shared")}
-        every = self._claims.live()
-        mine = [claim.items for claim in claims if claim.line in lines.values()]
-        before = {id_: taken for items in mine for id_, taken in items.items() if taken}
+        return _Question(
+            request=request,
+            account=account,
+            demands={request.grant: own} | {other.grant: others[other.grant] for other in waiting},
+            others=others,
+            held=held,
+            claims=claims,
+            every=self._claims.live(),
+            lines=lines,
+            rows=rows,
+        )
 
-        def solve(known: Collection[str]) -> tuple[Mapping[str, Place], Problem, dict[str, str] | Impossible, str]:
-            """Solve the problem with all providers with free capacity, and these that may have none."""
-            search = find_places(
-                self._claims.placement,
-                rows,
-                self._prefix,
-                known,
-                lambda providers: account.free(providers, replaced),
-                find_promises(every, account.consumer, replaced, self._prefix),
-                sum_demands(demands.values()),
-            )
-            places = search.by_uuid
-            items, constraints = self._join_demands(request, demands, others, held, places)
-            problem = Problem(tuple(places.values()), items, constraints)
-            self._check_steering(problem)
-            kept = tuple(item if item.place else self._keep(item, before.get(item.id), places) for item in items)
-            return places, problem, self._solve(problem, replace(problem, items=kept)), "; ".join(("", *search.notes))
-
-        known, full = _providers(claims, self._prefix), _providers(every, self._prefix)
-        places, problem, placed, notes = solve(known)
-        if isinstance(placed, Impossible) and full - known:  # to name the full ones
-            places, problem, placed, notes = solve(full)
-        if isinstance(placed, Impossible):
-            why = "these are not possible together" if placed.irreducible else "not all of these are possible"
-            raise RefusedError(f"{why}: {'; '.join(placed.conflict)}{notes}")
-        by_name = {(place.kind, place.name): uuid for uuid, place in places.items()}
-        uuids = {item.id: by_name[item.kind, placed[item.id]] for item in problem.items}
-        return [
-            PlacementClaim(
-                key=request.key if demand is own else digest(request.key, grant),
-                consumer=account.consumer,
-                line=lines[grant],
-                project=request.project,
-                grant=grant,
-                items={item.id: self._takes(item, uuids[item.id]) for item in demand.items},
-                decision=self._decision(
-                    grant, {item.id: places[uuids[item.id]] for item in demand.items}, account.consumer
-                ),
-                state="held" if demand is own else "shared",
-                owner="" if demand is own else request.key,
-                asked="" if demand is own else _fingerprint(demand),
-            )
-            for grant, demand in demands.items()
-        ]
-
-    def _join_demands(
-        self,
-        request: Request,
-        demands: Mapping[str, Problem],
-        others: Mapping[str, Problem],
-        held: Mapping[str, PlacementClaim],
-        places: Mapping[str, Place],
-    ) -> tuple[tuple[Item, ...], tuple[Constraint, ...]]:
-        """Items and constraints of all demands. Items of other grants' claims stay where they are, and take no
-        additional capacity."""
-        items = {item.id: item for demand in demands.values() for item in demand.items}
-        constraints = [constraint for demand in demands.values() for constraint in demand.constraints]
-        for other in request.together:
-            claim = held.get(other.key)
-            if claim and other.grant in others and claim.items.keys() & items.keys():
-                constraints += others[other.grant].constraints
-                for item in others[other.grant].items:
-                    pinned = _pin(item, claim.items.get(item.id, []), places)
-                    items[item.id] = replace(pinned, demand={}) if pinned.place else item
-        return tuple(items.values()), tuple(constraints)
+    def _place(self, question: _Question, known: Collection[str]) -> _Placing:
+        """Place the items, with all providers with free capacity, and these that may have none."""
+        replaced = question.replaced
+        asked = PlaceRequest(
+            rows=question.rows,
+            prefix=self._prefix,
+            known=known,
+            promises=find_promises(question.every, question.account.consumer, replaced, self._prefix),
+            needed=sum_demands(question.demands.values()),
+        )
+        search = find_places(
+            self._claims.placement, asked, lambda providers: question.account.free(providers, replaced)
+        )
+        places, before = search.by_uuid, question.before
+        items, constraints = _join_demands(question, places)
+        problem = Problem(tuple(places.values()), items, constraints)
+        self._check_steering(problem)
+        kept = tuple(item if item.place else self._keep(item, before.get(item.id), places) for item in items)
+        answer = self._solve(problem, replace(problem, items=kept))
+        return _Placing(places, problem, answer, "; ".join(("", *search.notes)))
 
     def _check_steering(self, problem: Problem) -> None:
         """Check that zones lead to racks and hosts, if nothing else does. Errors: RefusedError."""
@@ -332,6 +370,22 @@ class RackAffinity(PlacementService):
         out without filters."""
         proof = {hints.CLAIM: consumer, hints.HOST: place.name} if self._steering == "hint" else {}
         return ({self._hint: place.rack} if self._hint else {}) | proof
+
+
+def _join_demands(question: _Question, places: Mapping[str, Place]) -> tuple[tuple[Item, ...], tuple[Constraint, ...]]:
+    """Items and constraints of all demands. Items of other grants' claims stay where they are, and take no additional
+    capacity."""
+    others, held = question.others, question.held
+    items = {item.id: item for demand in question.demands.values() for item in demand.items}
+    constraints = [constraint for demand in question.demands.values() for constraint in demand.constraints]
+    for other in question.request.together:
+        claim = held.get(other.key)
+        if claim and other.grant in others and claim.items.keys() & items.keys():
+            constraints += others[other.grant].constraints
+            for item in others[other.grant].items:
+                pinned = _pin(item, claim.items.get(item.id, []), places)
+                items[item.id] = replace(pinned, demand={}) if pinned.place else item
+    return tuple(items.values()), tuple(constraints)
 
 
 def find_shared(places: Iterable[Place], kind: Kind, level: Level) -> list[tuple[str, Level, list[str]]]:
