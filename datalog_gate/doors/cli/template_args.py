@@ -67,11 +67,7 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
         return [RootTemplate(options.stack[0], (), options.stack_name)]
     if not templates:
         raise UsageError("check takes a TEMPLATE, a --module or a --stack, or templates of a datalog-gate.toml")
-    names: list[str] = []
-    for template, *_ in templates:
-        stem = options.stack_name or ("stack" if template == STANDARD_INPUT else root_name(Path(template)))
-        candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
-        names.append(next(name for name in candidates if not options.together or name not in names))
+    names = _name_stacks([template for template, *_ in templates], options)
     several = len(templates) > 1 and not options.together
     sent = STANDARD_INPUT in options.template
     unsaved = {resolve(STANDARD_INPUT): read_text(STANDARD_INPUT, sys.stdin.buffer)} if sent else {}
@@ -88,6 +84,16 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
         for (template, environments, root), name in zip(templates, names, strict=True)
     ]
     return [_configure(root, configuration, given) for root in roots]
+
+
+def _name_stacks(templates: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """The names of the stacks of templates, which are unique if they are judged together."""
+    names: list[str] = []
+    for template in templates:
+        stem = options.stack_name or ("stack" if template == STANDARD_INPUT else root_name(Path(template)))
+        candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
+        names.append(next(name for name in candidates if not options.together or name not in names))
+    return names
 
 
 def _configure(root: RootTemplate, configuration: Configuration, given: Set[str]) -> RootTemplate:
