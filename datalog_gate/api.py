@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from datalog_gate.examples.differences import RuleDifference
     from datalog_gate.examples.example_search import PolicyExamples
     from datalog_gate.explain.explanation import Explanation, FindingExplanation
+    from datalog_gate.files.run_inputs import RunInputs
     from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.template.document import Document
 
@@ -123,6 +124,13 @@ class Rules:
         """Read the waivers of a `waivers.yaml`, or of its entries as data; waivers themselves stay as they are.
         Errors: InputError."""
         return load_waivers(self._set, source)
+
+    def find_idle(self, given: RunInputs, action: str, is_cloud: bool, today: date) -> list[Diagnostic]:
+        """Warn about inputs that have no effect on what these rules say, or that they lack. `is_cloud` says that the
+        stacks are a whole cloud. Errors: RulesError for a ``pack.yaml``."""
+        from datalog_gate.files.run_inputs import find_idle
+
+        return find_idle(self._set, given, action, is_cloud, today)
 
     def examples(self, policy: str) -> PolicyExamples:
         """Find the smallest stacks that the policy with this id denies, and near ones that pass. Errors: KeyError if

@@ -1,22 +1,30 @@
-"""Relations that rules read and a run does not fill."""
+"""What a run leaves without effect, or does not give to rules."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 
-from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.program import CheckedProgram, Compare, Const, Match
 from datalog_gate.analysis.strata import matches
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import Diagnostic, closest
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.cloud_state import AGES, READINGS, Inventory
+from datalog_gate.decision.decision import Waiver
+from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.files.pack_file import OPTIONAL_FIELDS, read_pack_file
 from datalog_gate.files.rules import PACK_FILE
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef
 
+LONGEST_WAIT = 366
+"""The number of days from which a policy's `enforce_from` is probably a typo."""
+LONGEST_WAIVER = 3 * LONGEST_WAIT
+"""The number of days from which a waiver is probably meant to be permanent."""
 LIMITS_STEM = "limits"
 """The module of a pack whose relations `limits.yaml` fills, even with no rows."""
 
@@ -33,6 +41,18 @@ class RunInputs:
     services: Sequence[str]
     stack: str | None
     """The judged stack in Heat."""
+
+
+def find_idle(rules: PolicySet, given: RunInputs, action: str, is_cloud: bool, today: date) -> list[Diagnostic]:
+    """Warn about inputs and dates of rules without effect, and as `find_unfilled` and the inventory. `is_cloud` says
+    that the stacks are a whole cloud. Errors: RulesError for a ``pack.yaml``."""
+    return [
+        *_find_idle_action(rules.policies, rules.cloud_wide, action, is_cloud),
+        *_find_idle_services(rules.program, given.services),
+        *_find_distant_dates(rules.policies, rules.program, today),
+        *find_unfilled(rules.program, rules.catalogue, given),
+        *(given.inventory.warnings if isinstance(given.inventory, Inventory) else ()),
+    ]
 
 
 def find_unfilled(program: CheckedProgram, catalogue: Catalogue, given: RunInputs) -> list[Diagnostic]:
@@ -111,3 +131,64 @@ def _missing_input(
         "but nothing gives it rows",
         f"write facts, `{bare}(...).`, or give rows with --inventory",
     )
+
+
+def _find_idle_action(
+    policies: Sequence[Policy], cloud_wide: Collection[str], action: str, is_cloud: bool
+) -> Iterator[Diagnostic]:
+    """Warn about an action on which no policy is judged, or only ones of a whole cloud."""
+    judged = [policy.id for policy in policies if action in policy.on]
+    if not judged:
+        message = f"no policy is judged on {action}: everything passes"
+        yield Diagnostic("no-policy", message, None, f'write on=["{action}"] in the policies that should be', "warning")
+    elif not is_cloud and all(policy in cloud_wide for policy in judged):
+        message = f"all policies on {action} judge the whole cloud: everything passes"
+        yield Diagnostic("no-policy", message, None, "give all templates of the cloud, with --together", "warning")
+
+
+def _find_idle_services(program: CheckedProgram, services: Sequence[str]) -> Iterator[Diagnostic]:
+    """Warn about services that no rule names although one has a similar name."""
+    constants = {
+        argument.value
+        for rule in (program.rules if services else ())
+        for match in matches(rule.body)
+        if match.relation in ("gate:service", "gate:grant")
+        for argument in match.arguments
+        if isinstance(argument, Const)
+    }
+    named = {value for value in constants if isinstance(value, str)}
+    for service in services:
+        if service not in named and (near := closest(service, named)):
+            message = f"no rule names the service {service}"
+            yield Diagnostic("unknown-service", message, None, f"did you mean --services {near}?", "warning")
+
+
+def _find_distant_dates(policies: Sequence[Policy], program: CheckedProgram, today: date) -> Iterator[Diagnostic]:
+    """Warn about policies that are enforced, and conditions that hold, only after more than a year:
+    ``gate:now(t), t > "2206-12-24"``."""
+    for policy in policies:
+        if policy.enforce_from and (policy.enforce_from - today).days > LONGEST_WAIT:
+            message = f"{policy.id} only warns until {policy.enforce_from}"
+            yield Diagnostic("far-date", message, policy.span, "write the date from which it should deny", "warning")
+    from datalog_gate.analysis.constants import read_day
+
+    for rule in program.rules:
+        times = {match.arguments[0] for match in rule.body if isinstance(match, Match) and match.relation == "gate:now"}
+        for literal in rule.body if times else ():
+            match literal:
+                case Compare(">" | ">=", time, Const(str() as text)) | Compare("<" | "<=", Const(str() as text), time):
+                    day = read_day(text) if time in times else None
+                    if day and (day - today).days > LONGEST_WAIT:
+                        message, advice = (
+                            f"this condition holds only from {day} on",
+                            "write the date from which it should hold",
+                        )
+                        yield Diagnostic("far-date", message, literal.span, advice, "warning")
+
+
+def find_distant_waivers(waivers: Sequence[Waiver], today: date) -> Iterator[Diagnostic]:
+    """Warn about waivers that expire only after years."""
+    for waiver in waivers:
+        if (waiver.until.date() - today).days > LONGEST_WAIVER:
+            message = f"{waiver.id} waives {waiver.policy} until {waiver.expires}"
+            yield Diagnostic("far-date", message, None, "write a date by which it should be reviewed", "warning")

@@ -9,12 +9,10 @@ from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from datalog_gate.analysis.program import Compare, Const, Match
-from datalog_gate.api import ExplainedDecision, Rules
-from datalog_gate.base.diagnostics import Diagnostic, Severity, closest, render
+from datalog_gate.api import DecisionInputs, ExplainedDecision, Rules
+from datalog_gate.base.diagnostics import Diagnostic, Severity, render
 from datalog_gate.base.errors import EngineError, GateError, InputError, UsageError
-from datalog_gate.base.records import replace
-from datalog_gate.base.values import ResourceId, Unknown, show
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.colours import choose_paint
@@ -50,17 +48,12 @@ from datalog_gate.doors.cli.tolerance import (
 )
 from datalog_gate.files.baseline import Baseline, format_baseline
 from datalog_gate.files.check_options import FAIL_ON
-from datalog_gate.files.run_inputs import RunInputs, find_unfilled
-from datalog_gate.stack.model import Data, Stack
+from datalog_gate.files.run_inputs import RunInputs, find_distant_waivers
+from datalog_gate.stack.model import Stack
 
 if TYPE_CHECKING:
     from datalog_gate.doors.cli.fixing import Fixing
-    from datalog_gate.services.contract import Request
 
-LONGEST_WAIT = 366
-"""The number of days from which a policy's `enforce_from` is probably a typo."""
-LONGEST_WAIVER = 3 * LONGEST_WAIT
-"""The number of days from which a waiver is probably meant to be permanent."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
 """The exit code for several templates is the first of these that any template gives."""
 
@@ -74,6 +67,61 @@ def check(options: argparse.Namespace) -> int:
         return OK
     _wants_pages(options)
     roots = find_roots(options)
+    groups = [roots] if options.together else [[root] for root in roots]
+    fixes = options.fix or options.diff
+    checker = _prepare(options, once=len(groups) == 1 and not fixes)
+    if fixes:
+        explaining = argparse.Namespace(**{**vars(options), "explain": True, "format": "text", "output": []})
+        fixing = _fix(groups, replace(checker, options=explaining).judge, options)
+        if options.diff:
+            return _compute_code(fixing.before, options)
+        groups = fixing.groups
+    answers = _show_progress(_judge_groups(checker, groups), len(groups), options)
+    entries = _print_entries(answers, len(groups) > 1, options)
+    _report(checker, entries)
+    code = _compute_code(entries, options)
+    decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
+    built = [answer for answer in decisions if all(warning.code != "no-resources" for warning in answer.near_misses)]
+    return code if built or code != OK else INPUT
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """What all templates are judged with."""
+
+    options: argparse.Namespace
+    rules: Rules
+    given: DecisionInputs
+    waivers: Sequence[Waiver]
+    baseline: Baseline | None
+
+    def judge(self, group: list[RootTemplate]) -> ReportEntry:
+        """Judge templates as one set of facts."""
+        templates = tuple(root.template for root in group)
+        try:
+            return self._judge(group, templates)
+        except (InputError, EngineError) as error:
+            return ReportEntry(", ".join(templates), error)
+
+    def _judge(self, group: list[RootTemplate], templates: tuple[str, ...]) -> ReportEntry:
+        options, rules = self.options, self.rules
+        pages = _wants_pages(options)
+        stacks = read_stacks(group, options, rules.catalogue)
+        refusals = () if options.stack else find_shown_refusals(stacks, options, rules.catalogue)
+        given: DecisionInputs = {
+            **self.given,
+            "against": read_old_stack(group[0], options, rules.catalogue),
+            "explain": bool(options.explain) or pages,
+        }
+        decision = rules.decide(stacks, options.action, **given)
+        grants = _describe_grants(stacks, decision)
+        entry = ReportEntry(", ".join(templates), decision, templates, grants, refusals=refusals)
+        entry = tolerate(entry, decision, stacks, rules, self.baseline)
+        return _add_page(entry, stacks, options) if pages else entry
+
+
+def _prepare(options: argparse.Namespace, once: bool) -> _Checker:
+    """Load what all templates are judged with, and print the warnings about it. `once` says that only one is judged."""
     caller, caller_error = read_caller_file(options.caller)
     baseline = find_baseline(options)
     rules = load_rules(options)
@@ -85,38 +133,40 @@ def check(options: argparse.Namespace) -> int:
     if caller_error:
         raise caller_error
     waivers = rules.waivers(options.waivers or ())
-    for warning in _find_distant_waivers(waivers, today):
+    for warning in find_distant_waivers(waivers, today):
         print(render(warning, {}), file=sys.stderr)
-    failing = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
-    groups = [roots] if options.together else [[root] for root in roots]
-    once = len(groups) == 1 and not (options.fix or options.diff)
+    given: DecisionInputs = {
+        "caller": caller,
+        "services": options.services,
+        "inventory": inventory,
+        "waivers": waivers,
+        "now": options.now,
+        "engine": options.engine,
+        "mode": options.mode,
+        "modes": modes,
+        "near_misses": True,
+        "cloud": {} if options.together else None,
+        "once": once,
+    }
+    return _Checker(options, rules, given, waivers, baseline)
 
-    def judge(group: list[RootTemplate], options: argparse.Namespace = options) -> ReportEntry:
-        return _check_group(group, options, rules, caller, waivers, inventory, modes, baseline, once)
 
-    if options.fix or options.diff:
-        explaining = argparse.Namespace(**{**vars(options), "explain": True, "format": "text", "output": []})
-        fixing = _fix(groups, lambda group: judge(group, explaining), options)
-        if options.diff:
-            return min((_exit_code(entry, failing, options) for entry in fixing.before), key=PRECEDENCE.index)
-        groups = fixing.groups
-
-    # explanations are computed when shown, and pydatalog has its own process
-    jobs = 1 if options.explain or options.engine != "native" else options.jobs
-    answers = _show_progress(_judge_groups(judge, groups, jobs, rules.sources), len(groups), options)
-    entries = _print_entries(answers, len(groups) > 1, options)
-    failing_tests = failing or SEVERITIES[:1]
+def _report(checker: _Checker, entries: Sequence[ReportEntry]) -> None:
+    """Print documents and notes about all entries, and write the outputs."""
+    options, rules, baseline = checker.options, checker.rules, checker.baseline
+    failing = _find_failing(options) or SEVERITIES[:1]
     if options.format in DOCUMENTS:
-        print(format_report(options.format, entries, rules.policies, failing_tests), end="")
-    decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
+        print(format_report(options.format, entries, rules.policies, failing), end="")
     idle = list(find_idle_ignores(entries, rules, options))
     for warning in idle:
         print(render(warning, find_sources(entries)), file=sys.stderr)
     if options.format == "github":
         print(format_warnings(idle), end="")
-    notes = [*format_waiver_notes(waivers, decisions), *format_comparison_notes(rules.program.inputs, decisions)]
-    notes += [note] if baseline and (note := note_gone(baseline, entries)) else []
     if not options.quiet:
+        decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
+        notes = [*format_waiver_notes(checker.waivers, decisions)]
+        notes += format_comparison_notes(rules.program.inputs, decisions)
+        notes += [note] if baseline and (note := note_gone(baseline, entries)) else []
         for note in notes:
             print_note(note)
     for form, path in options.output:
@@ -124,10 +174,7 @@ def check(options: argparse.Namespace) -> int:
             write_file(path, format_baseline(find_keys(entries), path))
         else:
             more = format_warnings(idle) if form == "github" else ""
-            write_file(path, format_report(form, entries, rules.policies, failing_tests) + more)
-    code = min((_exit_code(entry, failing, options) for entry in entries), key=PRECEDENCE.index)
-    built = [answer for answer in decisions if all(warning.code != "no-resources" for warning in answer.near_misses)]
-    return code if built or code != OK else INPUT
+            write_file(path, format_report(form, entries, rules.policies, failing) + more)
 
 
 def _fix(
@@ -166,14 +213,8 @@ def _find_warnings(
         services=options.services,
         stack=options.stack,
     )
-    return [
-        *rules.warnings,
-        *_find_idle_options(rules, options),
-        *_find_distant_policies(rules, today),
-        *_find_distant_times(rules, today),
-        *find_unfilled(rules.program, rules.catalogue, given),
-        *(inventory.warnings if isinstance(inventory, Inventory) else ()),
-    ]
+    action = options.action or ("update" if options.against else "create")
+    return [*rules.warnings, *rules.find_idle(given, action, options.together, today)]
 
 
 def _print_entries(answers: Iterable[ReportEntry], several: bool, options: argparse.Namespace) -> list[ReportEntry]:
@@ -199,24 +240,22 @@ def _print_entries(answers: Iterable[ReportEntry], several: bool, options: argpa
     return entries
 
 
-def _judge_groups(
-    judge: Callable[[list[RootTemplate]], ReportEntry],
-    groups: Sequence[list[RootTemplate]],
-    jobs: int,
-    sources: Mapping[str, str],
-) -> Iterator[ReportEntry]:
-    """Judge groups of templates, in several processes if `jobs` says so. To save time, worker processes return
+def _judge_groups(checker: _Checker, groups: Sequence[list[RootTemplate]]) -> Iterator[ReportEntry]:
+    """Judge groups of templates, in several processes if `--jobs` says so. To save time, worker processes return
     decisions without the `sources` of the rules, which are added here, and without derived rows, which reports do not
     show."""
+    options, sources = checker.options, checker.rules.sources
+    # explanations are computed when shown, and pydatalog has its own process
+    jobs = 1 if options.explain or options.engine != "native" else options.jobs
 
     def judge_there(group: list[RootTemplate]) -> ReportEntry:
-        entry = judge(group)
+        entry = checker.judge(group)
         if not isinstance(entry.answer, Decision):
             return entry
         own = {file: text for file, text in entry.answer.sources.items() if sources.get(file) is not text}
         return replace(entry, answer=replace(entry.answer, sources=own, derived={}))
 
-    for entry in map_in_processes(judge if jobs == 1 else judge_there, groups, jobs):
+    for entry in map_in_processes(checker.judge if jobs == 1 else judge_there, groups, jobs):
         if jobs > 1 and isinstance(entry.answer, Decision):
             entry = replace(entry, answer=replace(entry.answer, sources={**sources, **entry.answer.sources}))
         yield entry
@@ -238,54 +277,25 @@ def _show_progress(entries: Iterator[ReportEntry], total: int, options: argparse
             bar.refresh()
 
 
-def _check_group(
-    group: list[RootTemplate],
-    options: argparse.Namespace,
-    rules: Rules,
-    caller: dict[str, object] | None,
-    waivers: tuple[Waiver, ...],
-    inventory: Inventory | str | None,
-    modes: Mapping[str, str],
-    baseline: Baseline | None,
-    once: bool,
-) -> ReportEntry:
-    """Judge templates as one set of facts."""
-    pages = _wants_pages(options)
-    templates = tuple(root.template for root in group)
-    name = ", ".join(templates)
-    try:
-        stacks = read_stacks(group, options, rules.catalogue)
-        refusals = () if options.stack else find_shown_refusals(stacks, options, rules.catalogue)
-        decision = rules.decide(
-            stacks,
-            action=options.action,
-            against=read_old_stack(group[0], options, rules.catalogue),
-            caller=caller,
-            services=options.services,
-            inventory=inventory,
-            waivers=waivers,
-            now=options.now,
-            engine=options.engine,
-            mode=options.mode,
-            modes=modes,
-            explain=bool(options.explain) or pages,
-            near_misses=True,
-            cloud={} if options.together else None,
-            once=once,
-        )
-        entry = ReportEntry(name, decision, templates, format_grant_requests(stacks, decision))
-        entry = tolerate(replace(entry, refusals=refusals), decision, stacks, rules, baseline)
-        if not (pages and isinstance(entry.answer, ExplainedDecision)):
-            return entry
-        from datalog_gate.pages.decision_page import build_page
+def _describe_grants(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:
+    """What unlocked grants request from their services."""
+    if not any(grant.unlocked for grant in decision.grants):
+        return ()
+    from datalog_gate.decision_point.grant_requests import format_grants
 
-        decision = entry.answer
-        page = build_page(
-            decision, entry.answer.explanation, stacks, bool(options.explain), entry.grant_requests, entry.refusals
-        )
-        return replace(entry, answer=decision if options.explain else entry.answer.bare(), page=page)
-    except (InputError, EngineError) as error:
-        return ReportEntry(name, error)
+    return format_grants(stacks, decision)
+
+
+def _add_page(entry: ReportEntry, stacks: Sequence[Stack], options: argparse.Namespace) -> ReportEntry:
+    """The entry with the data of its page, and without an explanation that the options do not ask for."""
+    decision = entry.answer
+    assert isinstance(decision, ExplainedDecision)
+    from datalog_gate.pages.decision_page import build_page
+
+    page = build_page(
+        decision, decision.explanation, stacks, bool(options.explain), entry.grant_requests, entry.refusals
+    )
+    return replace(entry, answer=decision if options.explain else decision.bare(), page=page)
 
 
 def _wants_pages(options: argparse.Namespace) -> bool:
@@ -337,6 +347,16 @@ def _names_template(diagnostic: Diagnostic, template: str) -> bool:
     return diagnostic.span.file == template or diagnostic.span.file.startswith(f"{template.rstrip('/')}/")
 
 
+def _find_failing(options: argparse.Namespace) -> Sequence[Severity]:
+    """The levels of `--fail-on`."""
+    return SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
+
+
+def _compute_code(entries: Sequence[ReportEntry], options: argparse.Namespace) -> int:
+    """The exit code for several answers."""
+    return min((_exit_code(entry, _find_failing(options), options) for entry in entries), key=PRECEDENCE.index)
+
+
 def _exit_code(entry: ReportEntry, failing: Sequence[Severity], options: argparse.Namespace) -> int:
     """The exit code of one answer. `failing` are the levels of `--fail-on`."""
     answer = entry.answer
@@ -355,101 +375,3 @@ def _exit_code(entry: ReportEntry, failing: Sequence[Severity], options: argpars
     if answer.outcome == "indeterminate" or (options.strict_unknown and unknown):
         return UNDECIDED
     return OK
-
-
-def _find_idle_options(rules: Rules, options: argparse.Namespace) -> Iterator[Diagnostic]:
-    """Warn about an action without policies, and about services that no rule names although one has a similar name."""
-    from datalog_gate.analysis.strata import matches
-
-    action = options.action or ("update" if options.against else "create")
-    judged = [policy.id for policy in rules.policies if action in policy.on]
-    if not judged:
-        message = f"no policy is judged on {action}: everything passes"
-        yield Diagnostic("no-policy", message, None, f'write on=["{action}"] in the policies that should be', "warning")
-    elif rules.cloud_wide.issuperset(judged) and not options.together:
-        message = f"all policies on {action} judge the whole cloud: everything passes"
-        yield Diagnostic("no-policy", message, None, "give all templates of the cloud, with --together", "warning")
-    constants = {
-        argument.value
-        for rule in (rules.program.rules if options.services else ())
-        for match in matches(rule.body)
-        if match.relation in ("gate:service", "gate:grant")
-        for argument in match.arguments
-        if isinstance(argument, Const)
-    }
-    named = {value for value in constants if isinstance(value, str)}
-    for service in options.services:
-        if service not in named and (near := closest(service, named)):
-            message = f"no rule names the service {service}"
-            yield Diagnostic("unknown-service", message, None, f"did you mean --services {near}?", "warning")
-
-
-def _find_distant_policies(rules: Rules, today: date) -> Iterator[Diagnostic]:
-    """Warn about policies that are enforced only after more than a year."""
-    for policy in rules.policies:
-        if policy.enforce_from and (policy.enforce_from - today).days > LONGEST_WAIT:
-            message = f"{policy.id} only warns until {policy.enforce_from}"
-            yield Diagnostic("far-date", message, policy.span, "write the date from which it should deny", "warning")
-
-
-def _find_distant_waivers(waivers: Sequence[Waiver], today: date) -> Iterator[Diagnostic]:
-    """Warn about waivers that expire only after years."""
-    for waiver in waivers:
-        if (waiver.until.date() - today).days > LONGEST_WAIVER:
-            message = f"{waiver.id} waives {waiver.policy} until {waiver.expires}"
-            yield Diagnostic("far-date", message, None, "write a date by which it should be reviewed", "warning")
-
-
-def _find_distant_times(rules: Rules, today: date) -> Iterator[Diagnostic]:
-    """Warn about conditions that hold only after more than a year: ``gate:now(t), t > "2206-12-24"``."""
-    from datalog_gate.analysis.constants import read_day
-
-    for rule in rules.program.rules:
-        times = {match.arguments[0] for match in rule.body if isinstance(match, Match) and match.relation == "gate:now"}
-        for literal in rule.body if times else ():
-            match literal:
-                case Compare(">" | ">=", time, Const(str() as text)) | Compare("<" | "<=", Const(str() as text), time):
-                    day = read_day(text) if time in times else None
-                    if day and (day - today).days > LONGEST_WAIT:
-                        message, advice = (
-                            f"this condition holds only from {day} on",
-                            "write the date from which it should hold",
-                        )
-                        yield Diagnostic("far-date", message, literal.span, advice, "warning")
-
-
-def format_grant_requests(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:
-    """Format what unlocked grants request from their services, with the resources of the grant's own stack."""
-    if not any(grant.unlocked for grant in decision.grants):
-        return ()
-    from datalog_gate.decision_point.grant_requests import build_requests
-
-    requests: dict[str, Request] = {}
-    for stack in stacks:
-        requests |= build_requests(stack, decision.grants, "")
-    lines = []
-    for grant in decision.grants:
-        if grant.unlocked:
-            request = requests[grant.grant.path]
-            home = f"{grant.grant.stack}/"
-            names = dict.fromkeys(part.id.removeprefix(home).partition("/")[0] for part in request.scope)
-            options = f" ({_format_map(request.options)})" if request.options else ""
-            lines.append(f"grant {request.grant} asks {request.service} for {', '.join(names)}{options}")
-    return tuple(lines)
-
-
-def _format_map(values: Mapping[str, Data]) -> str:
-    return ", ".join(f"{name}: {_format_value(value)}" for name, value in values.items())
-
-
-def _format_value(value: Data) -> str:
-    match value:
-        case None | Unknown() | ResourceId():  # a ResourceId is a tuple too
-            return show(value)
-        case Mapping():
-            return f"{{{_format_map(value)}}}"
-        case tuple():
-            return f"[{', '.join(map(_format_value, value))}]"
-        case bool():
-            return str(value).lower()
-    return str(value)

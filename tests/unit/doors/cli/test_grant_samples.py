@@ -8,7 +8,7 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.api import Rules
-from datalog_gate.doors.cli.commands.check_stacks import format_grant_requests
+from datalog_gate.decision_point.grant_requests import format_grants
 from tests.pages import DOCS
 from tests.unit.decision.test_decision import NOW
 
@@ -36,9 +36,9 @@ def rules() -> Rules:
 def test_a_template_is_allowed_with_its_service(rules: Rules, name: str, service: str, line: str, without: str) -> None:
     stack = dg.read_stack(SAMPLES / f"{name}.yaml")
     decision = rules.decide(stack, services=[service], now=NOW)
-    assert (decision.outcome, format_grant_requests([stack], decision)) == ("allow", (f"grant {name}/{line}",))
+    assert (decision.outcome, format_grants([stack], decision)) == ("allow", (f"grant {name}/{line}",))
     locked = rules.decide(stack, now=NOW)
-    assert (locked.outcome, format_grant_requests([stack], locked)) == (without, ())
+    assert (locked.outcome, format_grants([stack], locked)) == (without, ())
 
 
 LATE = {"get_attr": ["one", "name"]}
