@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO, TypedDict, Unpack
+from typing import BinaryIO, NamedTuple, TypedDict, Unpack
 from urllib.parse import unquote, urljoin, urlsplit
 
 from datalog_gate.base.diagnostics import SENT, Diagnostic, Span
@@ -73,43 +73,60 @@ def read_stack(
     Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
     from datalog_gate.template.reader import TemplateSource, read_template
-    from datalog_gate.template.resources import Text
 
-    if unknown := inputs.keys() - StackInputs.__optional_keys__:
-        raise TypeError(f"read_stack has no argument {', '.join(sorted(unknown))}")
-    if (source is None) == (template is None):
-        raise UsageError("read_stack takes either a path or a template")
-    unsaved, paths = inputs.get("unsaved", {}), [Path(path) for path in inputs.get("environments", ())]
-    roots: tuple[Path, ...] = ()
-    body: Text
-    if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
-        name = root_name(Path(source))
-        path, own = _find_template(Path(source))
-        paths = [*own, *paths]
-        body, label = _text_of(path, unsaved), str(path)
-        roots = _resolve_roots(inputs.get("files_root") or resolve(path).parent)
-    else:
-        body, label, name = source or template or "", SENT, "stack"
-    texts: list[tuple[str, Text]] = [(str(path), _text_of(path, unsaved)) for path in paths]
-    environment, sent = inputs.get("environment"), inputs.get("files") or {}
+    root = _find_root(source, template, inputs)
+    unsaved, sent = inputs.get("unsaved", {}), inputs.get("files") or {}
+    paths = [*root.environments, *map(Path, inputs.get("environments", ()))]
+    texts: list[tuple[str, str | Mapping[str, Data]]] = [(str(path), _text_of(path, unsaved)) for path in paths]
+    environment = inputs.get("environment")
     if texts and environment:
         texts.append(("<environment>", environment))
     found = TemplateSource(
-        text=body,
-        file=label,
-        stack_name=inputs.get("stack_name") or name,
+        text=root.text,
+        file=root.label,
+        stack_name=inputs.get("stack_name") or root.name,
         environments=texts,
         environment=None if texts else environment,
         parameters=inputs.get("parameters") or {},
         undeclared=inputs.get("undeclared", False),
-        has_base_url=bool(roots),
+        has_base_url=bool(root.folders),
         assume=inputs.get("assume") or (),
         type_of=inputs.get("catalogue", SHIPPED).type,
-        name_of=partial(_name_in, resolve(label).parent, frozenset(sent)) if roots else str,
+        name_of=partial(_name_in, resolve(root.label).parent, frozenset(sent)) if root.folders else str,
     )
-    bases = {named: find_base(named) for named in (label, *map(str, paths)) if roots}
-    files = _NamedFiles(sent, roots, bases, inputs.get("urls", UrlSources()), unsaved)
+    bases = {name: find_base(name) for name in (root.label, *map(str, paths)) if root.folders}
+    files = _NamedFiles(sent, root.folders, bases, inputs.get("urls", UrlSources()), unsaved)
     return read_template(found, files.fetch, inputs.get("strict", True))
+
+
+class _Root(NamedTuple):
+    """The template of a root stack."""
+
+    text: str | Mapping[str, Data]
+    label: str
+    name: str
+    """The default name of its stack."""
+    environments: Sequence[Path] = ()
+    """Those of its folder."""
+    folders: tuple[Path, ...] = ()
+    """Where files may be read; nowhere for one that was sent."""
+
+
+def _find_root(
+    source: str | Path | Mapping[str, Data] | None, template: str | Mapping[str, Data] | None, inputs: StackInputs
+) -> _Root:
+    """The template that `read_stack` is to read. Errors: InputError, UsageError; TypeError for other inputs."""
+    if unknown := inputs.keys() - StackInputs.__optional_keys__:
+        raise TypeError(f"read_stack has no argument {', '.join(sorted(unknown))}")
+    if (source is None) == (template is None):
+        raise UsageError("read_stack takes either a path or a template")
+    if not isinstance(source, Path) and not (isinstance(source, str) and _is_path(source)):
+        return _Root(source or template or "", SENT, "stack")
+    name = root_name(Path(source))
+    path, environments = _find_template(Path(source))
+    text = _text_of(path, inputs.get("unsaved", {}))
+    folders = _resolve_roots(inputs.get("files_root") or resolve(path).parent)
+    return _Root(text, str(path), name, environments, folders)
 
 
 def _resolve_roots(files_root: FilesRoot) -> tuple[Path, ...]:
