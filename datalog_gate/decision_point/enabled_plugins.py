@@ -50,14 +50,8 @@ def list_grantable(settings: Settings) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_approval_settings(settings: Settings) -> dict[str, str]:
-    """The settings of the service `approval`, with the gate's store unless it has its own. Errors: ValueError."""
-    options = parse_service_options(settings.service_option)
-    return {"store": settings.store, **options.get("approval", {})}
-
-
 def _complete(settings: Settings, service: type[Service], options: dict[str, str]) -> dict[str, str]:
-    """Add the settings that a service uses to its options: the store, unless it has its own file, and timeouts."""
+    """Add the settings that a service uses to its options: the store of the gate, and timeouts."""
     if service.uses_call_seconds:
         options = {"call_seconds": str(settings.service_call_seconds), **options}
-    return options if options.get("file") or not service.uses_store else {"store": settings.store, **options}
+    return {**options, "store": settings.store} if service.uses_store else options

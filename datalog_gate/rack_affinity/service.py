@@ -11,8 +11,7 @@ or on providers made for them; see `places` and `demand` for what is read of the
 
 Settings, besides those of `placement.Placement`:
 
-    file      where it writes down what it holds: a file of one host, in place of `store`
-    store     the URL of a store; by default that of the gate
+    store     the store of the gate, which gives it
     places    a file of racks and zones, see `places`; by default traits tell
     flavors   a file of what flavors take, see `demand.read_flavors`; by default each server takes one VCPU
     prefix    of the resource classes, CUSTOM_GATE_ by default

@@ -30,7 +30,7 @@ from datalog_gate.store.transaction import Store, atomic, reading
 State = Literal["awaiting", "approved", "refused", "used", "superseded", "expired"]
 MODES = ("stop", "wait")
 DEFAULTS = {
-    "file": "", "store": "", "ask": "", "mode": "stop", "days": "7", "wait_seconds": "3600", "wait_number": "8",
+    "store": "", "ask": "", "mode": "stop", "days": "7", "wait_seconds": "3600", "wait_number": "8",
     "webhook": "", "webhook_secret_file": "",
 }  # fmt: skip
 EVENT = "datalog-gate/approval-event/1"
@@ -53,8 +53,7 @@ class ApprovalError(UnavailableError):
 class Approval(Service):
     """The service. Its settings:
 
-    file          where requests stand: a file of one host, in place of `store`
-    store         the URL of a store; by default that of the gate
+    store         the store of the gate, which gives it
     ask           whom users are told to ask
     mode          what a grant without the option `mode` does: stop or wait
     days          for which a request and its verdict count
@@ -72,15 +71,13 @@ class Approval(Service):
         if unknown := sorted(settings.keys() - DEFAULTS.keys()):
             raise UnknownSettingError(unknown, DEFAULTS)
         values = {**DEFAULTS, **settings}
-        if not (store := values["file"] or values["store"]):
-            raise ValueError("approval needs the setting file, in which requests are kept")
         if values["mode"] not in MODES:
             raise ValueError(f"approval.mode is {values['mode']}, but must be one of {', '.join(MODES)}")
         self._ask, self._default_mode = values["ask"], values["mode"]
         self._valid_seconds = _read_positive("days", values["days"]) * 86400
         self._wait_seconds = _read_positive("wait_seconds", values["wait_seconds"])
         self._wait_number = int(_read_positive("wait_number", values["wait_number"]))
-        self._approvals, self._clock = Approvals(check_store(store)), clock
+        self._approvals, self._clock = Approvals(check_store(values["store"])), clock
         self._webhook = read_webhook(values)
 
     def facts(self, request: Request) -> None:

@@ -75,8 +75,6 @@ class Claims:
     lock = "claims"
 
     def __init__(self, store: str, placement: Placement, call_seconds: float = 10.0) -> None:
-        if not store:
-            raise ValueError("the service needs a store for its claims: a URL, or the path of a file")
         self.lease, self.patience = LEASE * call_seconds, PATIENCE * call_seconds
         self.placement, self.store = placement, Store(store, UnavailableError, self.patience)
         self.store.create()
@@ -160,14 +158,13 @@ class PlacementService(Service):
     uses_store = uses_call_seconds = True
 
     def __init__(self, settings: Mapping[str, str], own: Collection[str]) -> None:
-        own = (*own, "file", "store", "call_seconds")
+        own = (*own, "store", "call_seconds")
         try:
             placement = Placement({name: text for name, text in settings.items() if name not in own})
         except UnknownSettingError as error:
             raise UnknownSettingError([error.name], error.known.union(own)) from None
         call_seconds = float(settings.get("call_seconds", "10"))
-        store = check_store(settings.get("file") or settings.get("store", ""))
-        self._claims = Claims(store, placement, call_seconds)
+        self._claims = Claims(check_store(settings.get("store", "")), placement, call_seconds)
 
     def commit(self, held: Held) -> None:
         self._claims.commit(held.key)

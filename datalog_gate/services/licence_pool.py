@@ -4,8 +4,7 @@ The licence `acme_db` is the class CUSTOM_LICENSE_ACME_DB; the totals of its inv
 
 Settings, besides those of `placement.Placement`:
 
-    file        where it writes down what it holds: a file of one host, in place of `store`
-    store       the URL of a store; by default that of the gate
+    store       the store of the gate, which gives it
     providers   names of the resource providers that have the seats, comma-separated; by default any that has some left
     prefix      of the resource classes, CUSTOM_LICENSE_ by default
 """

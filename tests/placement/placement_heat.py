@@ -96,8 +96,7 @@ def run_placement_heat(folder: Path, cloud: Cloud, convergence: bool, **more: An
     shutil.copy(SAMPLES / "unlock.dl", rules)
     settings = [
         *(f"{name}.{option}" for name in ("licence", "rack_affinity") for option in (
-            f"endpoint={cloud.url}", f"file={folder}/{name}", f"prefix={prefix}", "timeout=30")),
-        f"approval.file={folder}/approvals",
+            f"endpoint={cloud.url}", f"prefix={prefix}", "timeout=30")),
         f"edge.file={folder}/places",
     ]  # fmt: skip
     services = "licence, rack_affinity, approval, edge"

@@ -30,7 +30,7 @@ class _Placed(Conformance):
         name = _name(folder)
         return {
             "endpoint": self.cloud.url,
-            "file": str(folder / "claims"),
+            "store": str(folder / "claims"),
             "prefix": f"CUSTOM_{name}_",
             "timeout": "30",
         }

@@ -33,7 +33,7 @@ class Licences:
         self.name, self.cloud = f"l{uuid4().hex}", cloud
         self.resource_class = f"CUSTOM_LICENSE_{self.name.upper()}"
         self.provider = cloud.provider(self.name, {self.resource_class: seats})
-        self.settings = {"endpoint": cloud.url, "file": str(folder / "claims"), "timeout": "1"}
+        self.settings = {"endpoint": cloud.url, "store": str(folder / "claims"), "timeout": "1"}
         if providers:
             self.settings["providers"] = self.name
         self.service = LicencePool(self.settings)
@@ -114,7 +114,7 @@ def test_what_is_shared_stays_at_the_provider_where_it_is(cloud: Cloud, tmp_path
 def test_threads_and_services_that_reserve_at_once_never_take_more_than_there_is(cloud: Cloud, tmp_path: Path) -> None:
     licences = Licences(cloud, tmp_path, seats=5)
     services = [
-        LicencePool({**licences.settings, "timeout": "30", "file": str(tmp_path / f"f{at}")}) for at in range(2)
+        LicencePool({**licences.settings, "timeout": "30", "store": str(tmp_path / f"f{at}")}) for at in range(2)
     ]
     wait = threading.Barrier(10)
 

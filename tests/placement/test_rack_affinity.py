@@ -39,7 +39,7 @@ class Racks:
         self.settings = {
             "endpoint": cloud.url,
             "prefix": self.prefix,
-            "file": str(folder / "claims"),
+            "store": str(folder / "claims"),
             "steering": "hint",
         }
         self.settings |= settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from datalog_gate.decision_point.enabled_plugins import read_approval_settings
+from datalog_gate.decision_point.settings import parse_service_options
 from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.pagination import read_text_marker, write_page
 from datalog_gate.doors.server.policy_server import PolicyServer
@@ -66,7 +66,8 @@ def _answer(call: ApiCall) -> Reply:
         raise ApiError(409, "conflict", str(error)) from None
 
     def notify() -> None:
-        if problem := tell_verdict(read_approval_settings(call.server.point.settings), verdict, request):
+        options = parse_service_options(call.server.point.settings.service_option)
+        if problem := tell_verdict(options.get("approval", {}), verdict, request):
             LOG.warning("the webhook was not notified of %s: %s", request.name, problem)
 
     return Reply(request.to_json(), after=notify)
@@ -91,5 +92,4 @@ def _read(call: ApiCall, **chosen: Any) -> tuple[ApprovalRequest, ...]:
 
 
 def _open(server: PolicyServer) -> Approvals:
-    settings = read_approval_settings(server.point.settings)
-    return Approvals(settings.get("file") or settings["store"])
+    return Approvals(server.point.settings.store)

@@ -64,11 +64,9 @@ def test_a_relative_path_is_an_error_in_heat_conf_and_in_the_section_of_a_door(
 @pytest.mark.parametrize(
     ("service", "setting"),
     [
-        ("approval", "file=requests"),
         ("approval", "webhook_secret_file=secret"),
         ("rack_affinity", "places=places"),
         ("rack_affinity", "flavors=flavors"),
-        ("rack_affinity", "file=claims"),
         ("rack_affinity", "cafile=ca.pem"),
         ("rack_affinity", "password_file=secret"),
     ],
@@ -77,7 +75,7 @@ def test_a_relative_path_in_a_setting_of_a_service_is_an_error(folder: Path, ser
     (folder / setting.partition("=")[2]).touch()
     options = [f"{service}.{setting}"]
     if service == "approval":
-        options += [] if "file=req" in setting else ["approval.file=/nowhere", "approval.webhook=https://people"]
+        options += ["approval.webhook=https://people"]
     elif "password" not in setting:
         options += ["rack_affinity.endpoint=https://placement"]
     with pytest.raises(PluginLoadError, match=ADVICE):

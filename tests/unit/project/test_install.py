@@ -115,8 +115,8 @@ def test_the_settings_are_those_of_the_services() -> None:
     approvals = {name: default for name, default in approval.DEFAULTS.items() if name != "store"}  # the gate sets it
     assert {name: set(settings) for name, settings in SETTINGS.items()} == {
         "approval": set(approvals),
-        "licence": {"file", *licence_pool.OWN},
-        "rack_affinity": {"file", *rack_affinity.OWN},
+        "licence": {*licence_pool.OWN},
+        "rack_affinity": {*rack_affinity.OWN},
         "Placement": {*placement.OWN, "password_file"},
     }
     assert SETTINGS["approval"] == approvals

@@ -39,7 +39,7 @@ class Approving(Approval):
 
 class TestApproval(Conformance):
     def make(self, folder: Path) -> Service:
-        return Approving({"file": str(folder / "approvals")})
+        return Approving({"store": str(folder / "approvals")})
 
     def request(self, uuid: str) -> Request:
         return asked("approval", uuid, "db", type="OS::Nova::Server")
@@ -54,7 +54,7 @@ class Desk:
     def __init__(self, folder: Path, **settings: str) -> None:
         self.now = NOW
         self.path = folder / "approvals"
-        self.service = Approval({"file": str(self.path), **settings}, lambda: self.now)
+        self.service = Approval({"store": str(self.path), **settings}, lambda: self.now)
         self.file = Approvals(str(self.path))
 
     def attempt(self, call: Callable[[], object]) -> object:
@@ -263,12 +263,11 @@ def test_wrong_options_are_refused_before_a_request(tmp_path: Path, options: dic
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "approval needs the setting file, in which requests are kept"),
-        ({"file": "x", "colour": "red"}, "there is no setting colour"),
-        ({"file": "x", "mode": "later"}, "approval.mode is later, but must be one of stop, wait"),
-        ({"file": "x", "days": "soon"}, "approval.days is soon, but must be a number above zero"),
-        ({"file": "x", "wait_number": "0"}, "approval.wait_number is 0, but must be a number above zero"),
-        ({"file": "x", "wait_seconds": "inf"}, "approval.wait_seconds is inf, but must be a number above zero"),
+        ({"store": "x", "colour": "red"}, "there is no setting colour"),
+        ({"store": "x", "mode": "later"}, "approval.mode is later, but must be one of stop, wait"),
+        ({"store": "x", "days": "soon"}, "approval.days is soon, but must be a number above zero"),
+        ({"store": "x", "wait_number": "0"}, "approval.wait_number is 0, but must be a number above zero"),
+        ({"store": "x", "wait_seconds": "inf"}, "approval.wait_seconds is inf, but must be a number above zero"),
     ],
 )
 def test_wrong_settings_are_an_error_at_the_start(settings: dict[str, str], message: str) -> None:
@@ -280,7 +279,7 @@ def test_a_file_that_can_not_be_read_is_no_refusal(tmp_path: Path) -> None:
     (tmp_path / "approvals").write_text("no database at all, but long enough to look like one" * 20)
     assert Desk(tmp_path).reserve(grant()) == "approvals: file is not a database"
     with pytest.raises(UnavailableError):
-        Approval({"file": str(tmp_path / "none" / "approvals")}).reserve(grant())
+        Approval({"store": str(tmp_path / "none" / "approvals")}).reserve(grant())
 
 
 def test_through_the_broker_a_grant_waits_holding_nothing_and_is_had_at_last(tmp_path: Path) -> None:

@@ -63,16 +63,13 @@ def test_authorities_are_those_of_a_file_or_of_the_system(tmp_path: Path) -> Non
         assert Placement({"endpoint": LOCAL, **settings})._api.adapter.session.verify == verify
 
 
-NO_FILE = "the service needs a store for its claims: a URL, or the path of a file"
 NO_PREFIX = "prefix must begin with CUSTOM_, and contain only capitals, digits and _"
 
 
 @pytest.mark.parametrize(
     ("service", "settings", "message"),
     [
-        (LicencePool, {}, NO_FILE),
         (LicencePool, {"prefix": "VCPU"}, NO_PREFIX),
-        (RackAffinity, {}, NO_FILE),
         (RackAffinity, {"prefix": "VCPU"}, NO_PREFIX),
         (RackAffinity, {"seconds": "-1"}, "seconds must be more than 0 seconds, and 300 at most"),
     ],
@@ -93,7 +90,7 @@ def test_leases_and_patience_grow_with_the_time_of_a_call(tmp_path: Path) -> Non
     [service] = load_enabled_services(settings).values()
     assert isinstance(service, LicencePool)
     assert (service._claims.lease, service._claims.patience) == (200.0, 80.0)
-    assert LicencePool({"endpoint": LOCAL, "file": str(tmp_path / "own")})._claims.lease == 20.0
+    assert LicencePool({"endpoint": LOCAL, "store": str(tmp_path / "own")})._claims.lease == 20.0
 
 
 def test_without_or_tools_the_service_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +111,7 @@ def silent() -> Iterator[str]:
 def test_a_placement_without_an_answer_is_unavailable(silent: str, tmp_path: Path) -> None:
     reasons = {}
     for url in (silent, LOCAL):
-        service: Service = LicencePool({"endpoint": url, "file": str(tmp_path / "f"), "timeout": "0.2"})
+        service: Service = LicencePool({"endpoint": url, "store": str(tmp_path / "f"), "timeout": "0.2"})
         with pytest.raises(UnavailableError) as error:
             service.reserve(replace(request("u", "db"), options={"name": "l"}))
         reasons[url] = error.value.reason

@@ -135,25 +135,25 @@ def test_a_notification_never_blocks_and_its_loss_is_logged(desk: Desk, caplog: 
 )  # fmt: skip
 def test_settings_that_can_not_work_are_refused_at_the_start(settings: dict[str, str], problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
-        Approval({"file": "/approvals", **settings})
+        Approval({"store": "/approvals", **settings})
 
 
 def test_requests_and_verdicts_are_sent_once(desk: Desk, tmp_path: Path) -> None:
-    settings = {"file": f"{tmp_path}/approvals", "webhook": desk.url, "webhook_secret_file": str(desk.secret)}
+    settings = {"store": f"{tmp_path}/approvals", "webhook": desk.url, "webhook_secret_file": str(desk.secret)}
     service = Approval(settings, lambda: NOW)
     request = asked("approval", "u", "db", type="OS::Nova::Server", reason="x" * 2000)
     for _ in range(2):
         with pytest.raises(RefusedError):
             service.reserve(request)
     assert service.waits(request) == ""
-    [waiting] = Approvals(settings["file"]).list(NOW)
+    [waiting] = Approvals(settings["store"]).list(NOW)
     event = build_event("requested", waiting)
     assert desk.next() == event
     request_part: Any = event["request"]
     assert (event["schema"], event["event"]) == ("datalog-gate/approval-event/1", "requested")
     assert request_part["options"] == {"reason": "x" * 997 + "..."}
     assert request_part["scope"] == [{"resource": "s/db", "type": "OS::Nova::Server"}]
-    refused = Approvals(settings["file"]).say("A-1", "refused", "ann", "too big", NOW)
+    refused = Approvals(settings["store"]).say("A-1", "refused", "ann", "too big", NOW)
     assert (tell_verdict(settings, "refused", refused), desk.next()) == ("", build_event("refused", refused))
     desk.secret.unlink()
     problem = f"webhook_secret_file {desk.secret} can't be read: No such file or directory"
@@ -176,7 +176,7 @@ def test_the_command_of_the_page_computes_the_signature(desk: Desk, tmp_path: Pa
 
 
 def test_a_request_that_can_not_wait_is_sent_too(desk: Desk, tmp_path: Path) -> None:
-    settings = {"file": f"{tmp_path}/approvals", "webhook": desk.url, "webhook_secret_file": str(desk.secret)}
+    settings = {"store": f"{tmp_path}/approvals", "webhook": desk.url, "webhook_secret_file": str(desk.secret)}
     service = Approval({**settings, "mode": "wait", "wait_number": "1"}, lambda: NOW)
     for uuid, stack in (("u1", "1b1b"), ("u2", "2c2c")):
         service.waits(replace(asked("approval", uuid, "db", type="OS::Nova::Server"), stack=stack))

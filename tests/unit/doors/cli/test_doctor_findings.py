@@ -51,7 +51,7 @@ break_glass = DIR/glass
 budget_seconds = 5
 services = seats, approval
 service_option = seats.url=https://licence.example
-service_option = approval.file=DIR/approvals
+service_option = approval.ask=them
 store = DIR/journal
 decision_log = DIR/log/decisions.jsonl
 """
@@ -172,7 +172,7 @@ FAULTS: dict[str, dict[str, Change]] = {
     },
     "Services": {
         "A service is not installed": option("services = seats", "services = seat"),
-        "A setting of a service is misspelt": option("approval.file", "approval.fiel"),
+        "A setting of a service is misspelt": option("approval.ask", "approval.aks"),
         "There is no store for services": option("store = DIR/journal", ""),
     },
     "policy.yaml": {
@@ -265,7 +265,7 @@ def test_no_result_shows_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "installed" / "lifecycle_of_a_test.py").write_text(echo)
     option("seats.url=", "seats.password=hunter2\nservice_option = seats.url=")(tmp_path)
     shown = format_results(examine(tmp_path / "heat.conf", now=NOW), "json")
-    option("approval.file=DIR", "approval password=hunter2\nservice_option = approval.file=DIR")(tmp_path)
+    option("approval.ask=", "approval password=hunter2\nservice_option = approval.ask=")(tmp_path)
     shown += format_results(examine(tmp_path / "heat.conf", now=NOW), "json")
     assert [secret for secret in ("s3cret", "hunter2") if secret in shown] == []
     assert "ValueError: {'password': '***', 'url': 'https://licence.example'}" in shown
