@@ -31,13 +31,7 @@ TABLES = (
     tables.api_decisions,
     tables.api_writes,
 )
-"""The exchanged tables; requests come before tables that refer to their numbers."""
-NUMBERED = {"approval_requests": "number", "waivers": "number"}
-"""The column that only numbers a table's rows: another store may have used the number for another row."""
-IDENTITY = {"approval_requests": ("digest", "at"), "waivers": ("who", "at")}
-"""The columns that identify a row of such a table."""
-NAMING = ("approval_verdicts", "approval_claims")
-"""Tables whose column `number` refers to a request."""
+"""The exchanged tables."""
 Rows = Sequence[tuple[Table, dict[str, Any]]]
 
 
@@ -47,11 +41,10 @@ class ExchangeError(GateError):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The result of an import: the number of added and of existing rows, and the requests with a new number."""
+    """The result of an import: the number of added and of existing rows."""
 
     added: int
     known: int
-    renumbered: dict[int, int]
 
 
 def export_rows(store: Store) -> Iterator[str]:
@@ -84,50 +77,28 @@ def read_rows(path: Path) -> Rows:
 
 
 def import_rows(store: Store, source: Rows) -> Imported:
-    """Add the rows that the store lacks, all or none. A request or waiver whose number is used gets a new one. If both
-    have a decision, the store's is kept. Errors: ExchangeError for a row that contradicts the store; those of the
-    store."""
+    """Add the rows that the store lacks, all or none. If both have a decision, the store's is kept. Errors:
+    ExchangeError for a row that contradicts the store; those of the store."""
 
     def work(rows: Connection) -> Imported:
         lock_all(rows)
-        added, renumbered = 0, dict[Any, int]()
-        for table in TABLES:
-            for row in (dict(row) for target, row in source if target is table):
-                before = row.get("number")
-                if table.name in NAMING:
-                    row["number"] = renumbered.get(before, before)
-                added += _add(rows, table, row)
-                if table is tables.approval_requests and row["number"] != before:
-                    renumbered[before] = row["number"]
+        added = sum(_add(rows, table, row) for table, row in source)
         catch_up(rows)
-        return Imported(added, len(source) - added, renumbered)
+        return Imported(added, len(source) - added)
 
     return store.run(None, work)
 
 
 def _add(rows: Connection, table: Table, row: dict[str, Any]) -> bool:
-    """Add a row, and set its number. False if it exists."""
-    identity = IDENTITY.get(table.name) or tuple(column.name for column in table.primary_key)
-    number = NUMBERED.get(table.name)
-    same = [table.c[name] == row[name] for name in identity]
+    """Add a row. False if it exists."""
+    same = [column == row[column.name] for column in table.primary_key]
     known = rows.execute(select(table).where(*same)).mappings().first()
-    if known is not None:
-        row |= {number: known[number]} if number else {}
-        _name_waiver(table, row)
-        if dict(known) != row and table is not tables.api_decisions:
-            name = " ".join(str(row[column.name]) for column in table.primary_key)
-            raise ExchangeError(f"{table.name} {name} is different in the store: nothing was imported")
-        return False
-    if number and rows.execute(select(table.c[number]).where(table.c[number] == row[number])).first():
-        row[number] = (rows.execute(select(func.max(table.c[number]))).scalar() or 0) + 1
-    _name_waiver(table, row)
-    rows.execute(table.insert().values(**row))
-    return True
-
-
-def _name_waiver(table: Table, row: dict[str, Any]) -> None:
-    if table is tables.waivers:
-        row["entry"] = {**row["entry"], "id": f"S-{row['number']}"}
+    if known is None:
+        rows.execute(table.insert().values(**row))
+    elif dict(known) != row and table is not tables.api_decisions:
+        name = " ".join(str(row[column.name]) for column in table.primary_key)
+        raise ExchangeError(f"{table.name} {name} is different in the store: nothing was imported")
+    return known is None
 
 
 def _read_sqlite(path: Path) -> Rows:

@@ -59,5 +59,3 @@ def _check(shared: Store) -> int:
 def _import(shared: Store, path: Path) -> None:
     imported = import_rows(shared, read_rows(path))
     print(printable(f"{path}: {imported.added} rows added, {imported.known} existed already"))
-    for before, now in imported.renumbered.items():
-        print(f"  the request A-{before} is A-{now} here")
