@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 import datalog_gate as dg
-from datalog_gate.doors.cli.commands.rule_files import copy_packs
+from datalog_gate.files.packs import copy_packs
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.template.document import read_document
 from tests.pages import assert_written

@@ -14,8 +14,8 @@ from datalog_gate.base.errors import UsageError
 from datalog_gate.decision_point.point import create_point
 from datalog_gate.decision_point.policy_reload import PolicyReloader
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.cli.commands.rule_files import Pack, copy_packs, find_packs
 from datalog_gate.doors.cli.main import main
+from datalog_gate.files.packs import Pack, copy_packs, find_packs
 from datalog_gate.files.rules import default_rules
 from datalog_gate.policytest.suite import read_suite
 from datalog_gate.policytest.suite import test_files as find_test_files

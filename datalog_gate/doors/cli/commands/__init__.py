@@ -1,7 +1,7 @@
 """Commands of the command line, a module for each.
 
->>> from pathlib import Path
->>> from datalog_gate.doors.cli.commands.rule_files import find_packs
->>> [pack.name for pack in find_packs(Path("rules"))][:3]
-['breakpoints', 'capacity', 'cloud']
+>>> from argparse import Namespace
+>>> from datalog_gate.doors.cli.commands.rule_files import fmt
+>>> fmt(Namespace(path=["rules"], from_congress=False, modern=False, check=True))
+0
 """

@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
-import shutil
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from datalog_gate import api
-from datalog_gate.base.diagnostics import did_you_mean
 from datalog_gate.base.errors import UsageError
-from datalog_gate.base.records import dataclass
 from datalog_gate.doors.cli.common import FINDINGS, OK, replace_file
-from datalog_gate.files.pack_file import read_pack_file
-from datalog_gate.files.rules import GROUP, PACK_FILE, default_rules, find_rules
-from datalog_gate.files.templates import read_catalogue, read_text
+from datalog_gate.files.packs import copy_packs, find_packs
+from datalog_gate.files.rules import default_rules
+from datalog_gate.files.templates import read_catalogue
 
 SCHEMA = "datalog-gate/rules/1"
-FIXTURES = "fixtures"
-"""The folder in a copied pack for files that its tests read."""
-OUTSIDE = re.compile(r"(?:\.\./)+[\w./-]+")
-"""A path in a test file that leads out of its folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pack:
-    """A pack of rules, with its number of policies."""
-
-    name: str
-    version: str
-    policies: int
-    summary: str
-    folder: str
 
 
 def fmt(options: argparse.Namespace) -> int:
@@ -71,61 +50,3 @@ def rules(options: argparse.Namespace) -> int:
     else:
         print(*(f"{pack.name:12} {pack.version:8} {pack.policies:4}  {pack.summary}" for pack in packs), sep="\n")
     return OK
-
-
-def find_packs(folder: Path) -> list[Pack]:
-    """Find the packs in the folder, then the installed ones, by name. Errors: RulesError, InputError."""
-    from importlib.metadata import entry_points
-
-    rules = api.load_rules(folder)
-    packs = [_read_pack(name, path, rules) for name, path in _pack_folders(folder).items()]
-    for name in sorted({entry_point.name for entry_point in entry_points(group=GROUP)}):
-        _, path = find_rules(Path(name))
-        packs.append(_read_pack(name, path, api.load_rules(name)))
-    return packs
-
-
-def _pack_folders(folder: Path) -> dict[str, Path]:
-    return {path.name: path for path in sorted(folder.iterdir()) if any(path.rglob("*.dl"))}
-
-
-def _read_pack(name: str, folder: Path, rules: api.Rules) -> Pack:
-    fields = read_pack_file(folder / PACK_FILE)
-    policies = [policy for policy in rules.policies if Path(policy.span.file).is_relative_to(folder)]
-    return Pack(name, fields["version"], len(policies), fields["summary"], str(folder))
-
-
-def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
-    """Copy the named packs of the folder, or all, into a new or empty folder, with the files that their tests read.
-    Return the copies. Errors: UsageError."""
-    folders = _pack_folders(folder)
-    for name in names:
-        if name not in folders:
-            similar = did_you_mean(name, folders, f"there are {', '.join(folders)}")
-            raise UsageError(f"there is no pack {name}: {similar}")
-    try:
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise UsageError(f"{target} exists already and is not overwritten: give a new folder")
-        return [_copy_pack(folders[name], target / name) for name in names or folders]
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{target} can't be written: {error}") from None
-
-
-def _copy_pack(pack: Path, target: Path) -> Path:
-    """Copy a pack. Files outside of it that its tests name are copied to its `FIXTURES`, without rules and tests."""
-    shutil.copytree(pack, target)
-    around = pack.resolve().parent.parent
-    for tests in sorted(target.rglob("test.yaml")):
-        home = pack / tests.relative_to(target).parent
-        text = read_text(tests)
-        for name in sorted(set(OUTSIDE.findall(text)), key=len, reverse=True):
-            source = (home / name).resolve()
-            if not source.exists() or source.is_relative_to(pack.resolve()) or not source.is_relative_to(around):
-                continue
-            inner = source.relative_to(around)
-            copy = target / FIXTURES / (inner.relative_to(FIXTURES) if inner.is_relative_to(FIXTURES) else inner)
-            folders = (source, copy) if source.is_dir() else (source.parent, copy.parent)
-            shutil.copytree(*folders, ignore=shutil.ignore_patterns("*.dl", "test.yaml"), dirs_exist_ok=True)
-            text = text.replace(name, os.path.relpath(copy, tests.parent))
-        tests.write_text(text, "utf-8")
-    return target
