@@ -11,6 +11,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError, RulesError, UsageError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import ResourceId
+from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.judgement import judge
 from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.engine.native import evaluate
@@ -81,6 +82,12 @@ class Suite:
             ]
             return CaseResult(tuple(findings), {})
         decision = judgement.decision
+        relations = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
+        rows = {relation: decision.rows(relation) for relation in relations}
+        return CaseResult(tuple(self._list_findings(decision)), rows, judgement)
+
+    def _list_findings(self, decision: Decision) -> list[CaseFinding]:
+        """The findings of the tested policies, and those that can't be judged."""
         findings = [
             CaseFinding(
                 list=name,
@@ -100,8 +107,7 @@ class Suite:
             if failure.policy in self.policies:
                 message = f"{failure.policy}: {failure.message}"
                 findings.append(CaseFinding("diagnostics", failure.code, failure.place, message, policy=failure.policy))
-        relations = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
-        return CaseResult(tuple(findings), {relation: decision.rows(relation) for relation in relations}, judgement)
+        return findings
 
     def stacks(self, case: Case) -> tuple[Stack, ...]:
         """Read the stack of the case, and its modules. Errors: InputError."""
