@@ -395,15 +395,7 @@ class _Builder:
     def build(self) -> tuple[Data, Node | None]:
         import yaml
 
-        try:
-            loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(self.text)
-        except UnicodeEncodeError as error:
-            line = self.text.count("\n", 0, error.start) + 1
-            column = error.start - self.text.rfind("\n", 0, error.start)
-            span = Span(self.file, line, column, line, column + 1)
-            what = f"unacceptable character #x{ord(self.text[error.start]):04x}: half a surrogate pair"
-            raise _wrong("yaml", f"this is not YAML: {what}", span, self.text) from None
-        documents = 0
+        loader, documents = self._open(), 0
         try:
             while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
                 self.steps += PER_EVENT
@@ -423,12 +415,7 @@ class _Builder:
                         if documents > 1:
                             raise self._error("yaml", "the text holds more than one document", event)
         except yaml.MarkedYAMLError as error:
-            mark: Any = error.problem_mark or error.context_mark
-            span = mark and Span(self.file, mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 2)
-            if error.context == _TOO_DEEP:
-                raise _wrong("too-large", f"nested deeper than {MAX_DEPTH} levels", span, self.text) from None
-            what = ", ".join(part for part in (error.context, error.problem) if part)
-            raise _wrong("yaml", f"this is not YAML: {what}", span, self.text) from None
+            raise self._explain_marked(error) from None
         except yaml.YAMLError as error:
             before = self.text[: character.start() if (character := _unprintable().search(self.text)) else 0]
             line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
@@ -438,6 +425,28 @@ class _Builder:
             loader.dispose()
         self._spend()
         return self.result
+
+    def _open(self) -> Any:
+        """The parser of the text. Errors: InputError."""
+        import yaml
+
+        try:
+            return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(self.text)
+        except UnicodeEncodeError as error:
+            line = self.text.count("\n", 0, error.start) + 1
+            column = error.start - self.text.rfind("\n", 0, error.start)
+            span = Span(self.file, line, column, line, column + 1)
+            what = f"unacceptable character #x{ord(self.text[error.start]):04x}: half a surrogate pair"
+            raise _wrong("yaml", f"this is not YAML: {what}", span, self.text) from None
+
+    def _explain_marked(self, error: Any) -> InputError:
+        """The error of a text that is not YAML, at the mark of the parser's error."""
+        mark = error.problem_mark or error.context_mark
+        span = mark and Span(self.file, mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 2)
+        if error.context == _TOO_DEEP:
+            return _wrong("too-large", f"nested deeper than {MAX_DEPTH} levels", span, self.text)
+        what = ", ".join(part for part in (error.context, error.problem) if part)
+        return _wrong("yaml", f"this is not YAML: {what}", span, self.text)
 
     def _spend(self) -> None:
         self.spend(self.steps)

@@ -238,9 +238,15 @@ def read_group(
     if source is None:
         members = Unknown(phrase(f"the members of {where.prefix[-1]}"), where(())) if size.most else None
         return Group((), where, size.unknown or members)
+    tags = _tags(own, kind, properties.get("Tags"))
+    return _instances(source, size, tags, where, tree)
+
+
+def _instances(source: Resource, size: Size, tags: Data, where: Where, tree: Tree) -> Group:
+    """The instances of a group with that launch configuration."""
     definition: Data = {
         "type": "AWS::EC2::Instance",
-        "properties": {**source.properties, "Tags": _tags(own, kind, properties.get("Tags"))},
+        "properties": {**source.properties, "Tags": tags},
         "metadata": source.metadata,
     }
     defined = source.defined(source.name) if source.defined else None

@@ -20,7 +20,14 @@ from datalog_gate.stack.model import Data, EnvironmentFile, Locate, Parameter, P
 from datalog_gate.template.assumptions import Assumed, Assumptions
 from datalog_gate.template.dialect import VERSION_KEYS, dialect_of
 from datalog_gate.template.document import MAX_STEPS, Document, Documents
-from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Registry, WorkAccount, read_environments
+from datalog_gate.template.environment import (
+    SECTIONS,
+    TEMPLATE_ENDINGS,
+    Environment,
+    Registry,
+    WorkAccount,
+    read_environments,
+)
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks, fetch_held
 from datalog_gate.template.nesting import find_size_limits
@@ -138,21 +145,7 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         tree.name_of = source.name_of
         tree.environments = {file.file: file for file in (body, *files) if file}
         document = parsed(tree, source.file, source.text)
-        types = declared_types(document.data)
-        different = {id(file): file for file in files}.values()
-        if len(files) > 1 and not types.keys() >= {name for file in different for name in _named_defaults(file)}:
-            silent = WorkAccount(lambda _: None, tree.spend)
-            registry = read_environments(body, {}, files, types, silent, source.has_base_url).registry
-            types = _types_below(tree, document, registry) | types
-        account = WorkAccount(tree.add, tree.spend)
-        given = read_environments(body, source.parameters, files, types, account, source.has_base_url)
-        for section, name in source.masked:
-            target = given.parameters if section == "parameters" else given.defaults
-            value = replace(call("get_param", name, source.stack_name, {}, None), unread=True)  # its user has chosen it
-            target[name] = Given(tree.assumed.of(value), "environment")
-        if source.undeclared:
-            for name in given.parameters.keys() - types.keys():
-                del given.parameters[name]
+        given = _read_given(source, tree, document, body, files)
         name = source.stack_name
         inside = Nesting(name, name, None, 0, source.file, given.registry, given, (source.file,), _read_stack)
         stack = _read_stack(tree, document, inside, given.parameters)
@@ -174,6 +167,28 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         if document and isinstance(document.data, dict)
     )
     return replace(stack, environments=tuple(written), warnings=tuple(tree.warnings))
+
+
+def _read_given(
+    source: TemplateSource, tree: Tree, document: Document, body: Document | None, files: Sequence[Document]
+) -> Environment:
+    """What the environments give to the template of the document."""
+    types = declared_types(document.data)
+    different = {id(file): file for file in files}.values()
+    if len(files) > 1 and not types.keys() >= {name for file in different for name in _named_defaults(file)}:
+        silent = WorkAccount(lambda _: None, tree.spend)
+        registry = read_environments(body, {}, files, types, silent, source.has_base_url).registry
+        types = _types_below(tree, document, registry) | types
+    account = WorkAccount(tree.add, tree.spend)
+    given = read_environments(body, source.parameters, files, types, account, source.has_base_url)
+    for section, name in source.masked:
+        target = given.parameters if section == "parameters" else given.defaults
+        value = replace(call("get_param", name, source.stack_name, {}, None), unread=True)  # its user has chosen it
+        target[name] = Given(tree.assumed.of(value), "environment")
+    if source.undeclared:
+        for name in given.parameters.keys() - types.keys():
+            del given.parameters[name]
+    return given
 
 
 def _locate_open(document: Document, hidden: Collection[str], path: Path) -> Span | None:

@@ -268,13 +268,7 @@ class Scope:
                 arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw
                 if name in _APART and isinstance(raw, dict) and isinstance(arguments, dict):
                     arguments = {key: arguments.get(key) for key in raw}
-            if own := _OWN.get(name):
-                value = own(self, arguments, path)
-            elif compute := function(name, self.dialect.date, spend := self.tree.spend):
-                value = compute(arguments)
-            else:
-                at = path[:-1]
-                value = repeat(arguments, self.dialect.date, lambda inner, what: self.write(inner, what, at), spend)
+            value = self._compute(name, arguments, path)
         except Undecided as undecided:
             value = self.write(name, arguments, path[:-1])
             return replace(value, of=bases(undecided.args)) if isinstance(value, Unknown) and undecided.args else value
@@ -289,6 +283,15 @@ class Scope:
         if not isinstance(value, Unknown):
             self.known(name, arguments)
         return self._measured(value, path[:-1])
+
+    def _compute(self, name: str, arguments: Data, path: Path) -> Data:
+        """The value of a function. Errors: Undecided, TooLarge, BadFunction."""
+        if own := _OWN.get(name):
+            return own(self, arguments, path)
+        if compute := function(name, self.dialect.date, self.tree.spend):
+            return compute(arguments)
+        at = path[:-1]
+        return repeat(arguments, self.dialect.date, lambda inner, what: self.write(inner, what, at), self.tree.spend)
 
     def _needs_newer(self, raw: Data, path: Path) -> bool:
         """Report a function in the arguments that this version does not have yet. Return whether there is one."""
