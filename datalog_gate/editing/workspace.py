@@ -356,7 +356,9 @@ class Workspace:
         """The cases of a test file with the rules around it. Errors: InputError, RulesError."""
         cases = read_cases(path, self.text(path).text)
         project = self.project()
-        return suite_of(path, cases, project.value("catalogue"), rules=project.rules, unsaved=self.unsaved)
+        return suite_of(
+            path, cases, find_tops(path, rules=project.rules), project.value("catalogue"), unsaved=self.unsaved
+        )
 
     def _problems(self, diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], path: Path) -> Problems:
         problems: dict[str, list[TextProblem]] = {str(path): []}

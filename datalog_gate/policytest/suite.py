@@ -179,22 +179,21 @@ def read_suite(
     """Read the suite of a test file, with the types of an operator's catalogue files; for `packs` and `rules` see
     `find_tops`. Errors: InputError for the files, RulesError for the rules."""
     file = resolve(file)
-    return suite_of(file, read_cases(file), catalogues, packs, rules)
+    return suite_of(file, read_cases(file), find_tops(file, packs, rules), catalogues)
 
 
 def suite_of(
     file: Path,
     cases: tuple[Case, ...],
+    tops: Sequence[Path],
     catalogues: Sequence[str] = (),
-    packs: Sequence[str] = (),
-    rules: Sequence[str | Path] = (),
     tests_all: bool = False,
     unsaved: Mapping[Path, str] | None = None,
 ) -> Suite:
-    """Create a suite of these cases, as if the file contained them. `unsaved` texts of an editor replace files. If it
-    `tests_all`, every policy below the file's folder is tested, as `check --rules FOLDER` judges by it. Errors: those
-    of `read_suite`."""
-    tops = tuple(map(relative_path, find_tops(file, packs, rules)))
+    """Create a suite of these cases, as if the file contained them, by the rules of `find_tops`. `unsaved` texts of an
+    editor replace files. If it `tests_all`, every policy below the file's folder is tested, as `check --rules FOLDER`
+    judges by it. Errors: those of `read_suite`."""
+    tops = tuple(map(relative_path, tops))
     texts = {relative_path(path): text for path, text in (unsaved or {}).items()}
     policy_set = load(replace_texts(read_rules(tops), texts, tops), read_catalogue(*catalogues))
     homes = {policy.id: Path(os.path.realpath(policy.span.file)).parent for policy in policy_set.policies}

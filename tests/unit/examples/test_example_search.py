@@ -201,7 +201,7 @@ def test_what_no_stack_can_have_is_said_with_the_condition() -> None:
 )
 def test_examples_are_judged_alike_by_the_whole_gate(pack: str, engine: str) -> None:
     rules = dg.load_rules(ROOT / "rules" / pack)
-    suite = suite_of(ROOT / "rules" / pack / "test.yaml", ())
+    suite = suite_of(ROOT / "rules" / pack / "test.yaml", (), (ROOT / "rules",))
     for policy in rules.policies[:: max(1, len(rules.policies) // MOST_POLICIES)]:
         for example in rules.examples(policy.id).examples:
             for denies, case in [(True, example.case), *((False, flip.case) for flip in example.flips)]:

@@ -18,6 +18,7 @@ from datalog_gate.policytest.suite import (
     FAILED,
     Suite,
     default_paths,
+    find_tops,
     read_suite,
     run,
     suite_of,
@@ -93,7 +94,7 @@ def _init(options: argparse.Namespace) -> int:
 def _suite_around(file: Path, cases: tuple[Case, ...], options: argparse.Namespace) -> Suite:
     rules = options.configuration.value("rules")
     resolved = Path(os.path.realpath(file))
-    return suite_of(resolved, cases, options.catalogue, options.path, rules, tests_all=True)
+    return suite_of(resolved, cases, find_tops(resolved, options.path, rules), options.catalogue, tests_all=True)
 
 
 def _write(file: Path, before: str, after: str) -> int:
