@@ -171,7 +171,6 @@ _WRITTEN: Mapping[str, Sequence[Mistake | Mapping[str, str] | str]] = {
         'os:nova:server(_id=x, flavor=f), (f != "m1.small" or f != "m1.huge")',
         'os:nova:server(_id=x), not os:nova:server.metadata(_key="public")',
         'os:nova:server(_id=x, flavor=f), f in ["m1.huge", "m1.large"], f in ["m1.tiny", "m1.small"]',
-        "heat:stack(id=x), count{ v : os:cinder:volume(_stack=x, _id=v, size=n), n ?? 0 > 9, n ?? 0 < 2 } > 0",
         "os:neutron:subnet(_id=x, ip_version=5)",
         "os:neutron:subnet(_id=x, ip_version=v), v != 4, v != 6",
     ),

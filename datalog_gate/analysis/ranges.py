@@ -2,115 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from operator import ge, gt, le, lt
+from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import name_of, quoted
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, kind_of, show
+from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, show
+from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.signatures import CALLS
 
 Lists = dict[RelationRef, list[ir.Const]]
 """The constants of the relations generated for lists of constants."""
+ORDER = {"<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+class Condition(NamedTuple):
+    """A comparison of a value with a constant. `column` says of which column it always holds."""
+
+    comparator: Comparator
+    constant: Value
+    column: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.comparator} {quoted(self.constant)}"
+
+    def admits(self, value: Value) -> bool:
+        """Whether the value satisfies it. Values of different kinds have no order, and are not refused for it."""
+        if self.comparator not in ORDER:
+            return (value == self.constant) == (self.comparator == "=")
+        for kind in (str, int | Decimal):
+            if isinstance(value, kind) and isinstance(self.constant, kind):
+                return bool(ORDER[self.comparator](value, self.constant))
+        return True
+
+    def allows(self, other: Condition) -> bool:
+        """Whether some value satisfies both."""
+        if "=" in (self.comparator, other.comparator):
+            return self.admits(other.constant) if other.comparator == "=" else other.admits(self.constant)
+        if "!=" in (self.comparator, other.comparator) or self.comparator[0] == other.comparator[0]:
+            return True
+        return self.admits(other.constant) and other.admits(self.constant)
 
 
 @dataclass(slots=True)
+class _Values:
+    """What the literals so far say of a value."""
+
+    conditions: list[Condition] = field(default_factory=list)
+    choices: Sequence[Value] | None = None
+    """All possible values, if they are known."""
+
+    def choose(self, values: Sequence[Value]) -> bool:
+        """Keep only some values; return whether something is left."""
+        self.choices = values if self.choices is None else [value for value in values if value in self.choices]
+        return self.is_possible()
+
+    def is_possible(self) -> bool:
+        constants = [condition.constant for condition in self.conditions if condition.comparator == "="]
+        values = constants or self.choices
+        return values is None or any(all(condition.admits(value) for condition in self.conditions) for value in values)
+
+    def take(self, column: Column) -> None:
+        """Become a value of a column."""
+        if choices := _choices(column):
+            self.choose(choices)
+        self.conditions += _bounds(column.range, column.name)
+
+    def take_default(self, value: _Values, default: Value) -> None:
+        """Become another value, with a default where it is null."""
+        if value.choices is not None:
+            self.choices = [*(choice for choice in value.choices if choice is not None), default]
+        for comparator, constant, column in value.conditions if isinstance(default, int | Decimal) else ():
+            if comparator in ORDER:
+                closed: Comparator = "<=" if comparator.startswith("<") else ">="
+                bound = Condition(closed, constant, column and f"{column} ?? {show(default)}")
+                self.conditions.append(bound if bound.admits(default) else bound._replace(constant=default))
+
+
 class Ranges:
     """What remains of the values of a body, literal by literal."""
 
-    relations: Mapping[RelationRef, Relation]
-    lists: Lists
-    same: BodyFacts
-    _known: dict[ir.Operand, _Range] = field(default_factory=dict)
+    def __init__(self, relations: Mapping[RelationRef, Relation], lists: Lists, same: BodyFacts) -> None:
+        self._relations, self._lists, self._same = relations, lists, same
+        self._known: dict[ir.Operand, _Values] = {}
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no value remains for an operand, or None."""
-        others = []
-        for literal in body:
-            if not isinstance(literal, ir.Match):
-                others.append(literal)
-            elif reason := self._add_row(literal):
-                return reason
-        computed = [literal for literal in others if isinstance(literal, ir.Computing)]
-        for literal in (*others, *computed):  # a default's bounds depend on values that are narrowed later
-            if reason := self._add(literal):
-                return reason
-        return None
+        matches = [literal for literal in body if isinstance(literal, ir.Match)]
+        others = (literal for literal in body if not isinstance(literal, ir.Match))
+        reasons = (*map(self._add_row, matches), *map(self._add, others))
+        return next(filter(None, reasons), None)
 
-    def _of(self, operand: ir.Operand) -> _Range:
-        operand = self.same.leader(operand)
-        known = self._known.get(operand)
-        if known is None:
-            known = self._known[operand] = _Range()
-        return known
+    def _of(self, operand: ir.Operand) -> _Values:
+        return self._known.setdefault(self._same.leader(operand), _Values())
+
+    def _add_row(self, row: ir.Match) -> str | None:
+        if row.relation in self._lists and isinstance(subject := row.arguments[0], ir.Var):
+            listed = [constant.value for constant in self._lists[row.relation]]
+            return None if self._of(subject).choose(listed) else f"{name_of(subject)} can't be in both lists"
+        for at, term in row.column_terms:
+            column = self._relations[row.relation].columns[at]
+            if isinstance(term, ir.Var):
+                self._of(term).take(column)
+            elif not _holds(column, term.value):
+                return f"{column.name} is never {quoted(term.value)}"
+        return None
 
     def _add(self, literal: ir.CheckedLiteral) -> str | None:
         match literal:
             case ir.Compare():
-                return self._add_comparison(literal, False)
-            case ir.Without((ir.Compare() as compare,)):
-                return self._add_comparison(compare, True)
-            case ir.Without((ir.Match(relation, (ir.Var() as subject,)),)) if relation in self.lists:
-                return self._exclude(subject, self.lists[relation])
-            case ir.Call("??", (value, default), (ir.Var() as result,)):
+                return self._compare(literal)
+            case ir.Without((ir.Compare(comparator, left, right, span),)):
+                return self._compare(ir.Compare(ir.NEGATED[comparator], left, right, span))
+            case ir.Call("??", (value, ir.Const(default)), (ir.Var() as result,)):
                 self._of(result).take_default(self._of(value), default)
-            case ir.Call(name, _, (ir.Var() as result,)) if (bounds := CALLS[name].outputs[0].range) != (None, None):
-                self._of(result).compute(*bounds)
+            case ir.Call(name, _, (ir.Var() as result,)):
+                self._of(result).conditions += _bounds(CALLS[name].outputs[0].range)
             case ir.Fold("count", _, _, result):
-                self._of(result).compute(0, None)
+                self._of(result).conditions.append(Condition(">=", 0))
         return None
 
-    def _add_row(self, row: ir.Match) -> str | None:
-        if row.relation in self.lists and isinstance(subject := row.arguments[0], ir.Var):
-            return self._add_list(subject, self.lists[row.relation])
-        for at, term in row.column_terms:
-            column = self.relations[row.relation].columns[at]
-            if isinstance(term, ir.Var):
-                self._of(term).take(column)
-            else:
-                known = _Range()
-                if not (known.take(column) and known.choose([term.value]) and known.narrow("=", term.value)):
-                    return f"{column.name} is never {quoted(term.value)}"
-        return None
+    def _compare(self, compare: ir.Compare) -> str | None:
+        for left, comparator, right in compare.from_each_side:
+            if isinstance(right, ir.Const) and isinstance(left, ir.Var):
+                return self._narrow(left, Condition(comparator, right.value))
+        left, comparator, right = compare.left, compare.comparator, compare.right
+        if isinstance(left, ir.Const) and isinstance(right, ir.Const):
+            holds = Condition(comparator, right.value).admits(left.value)
+            return None if holds else f"{quoted(left.value)} {comparator} {quoted(right.value)} is false"
+        is_same = self._same.leader(left) == self._same.leader(right)
+        return f"both sides of {comparator} are the same" if is_same and comparator in ("!=", "<", ">") else None
 
-    def _add_list(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
-        is_possible = self._of(subject).choose([constant.value for constant in listed])
-        return None if is_possible else f"{name_of(subject)} can't be in both lists"
-
-    def _exclude(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
-        known = self._of(subject)
-        known.apart += [constant.value for constant in listed]
-        return None if known.is_possible() else f"its `not` excludes every value that {name_of(subject)} can have"
-
-    def _add_comparison(self, compare: ir.Compare, negated: bool) -> str | None:
-        comparator = ir.NEGATED[compare.comparator] if negated else compare.comparator
-        left, right = self.same.leader(compare.left), self.same.leader(compare.right)
-        if isinstance(left, ir.Const):
-            left, right, comparator = right, left, ir.FLIPPED[comparator]
-        if not isinstance(right, ir.Const):
-            values = (self._of(left).equal, self._of(right).equal)
-            is_same = left == right or (values[0] is not None and values[0] == values[1])
-            return f"both sides of {comparator} are the same" if is_same and comparator in ("!=", "<", ">") else None
-        if isinstance(left, ir.Const):
-            holds = _Range()
-            holds.narrow("=", left.value)
-            written = compare.left, compare.right
-            wrong = f" {compare.comparator} ".join(quoted(side.value) for side in written if isinstance(side, ir.Const))
-            wrong += f" is {'true' if negated else 'false'}"
-            return None if holds.narrow(comparator, right.value) else wrong
-        known = self._of(left)
-        before, column = known.text(), known.column
-        if known.narrow(comparator, right.value):
-            known.column = column if known.text() == before else ""
+    def _narrow(self, var: ir.Var, condition: Condition) -> str | None:
+        """Add a condition; return why no value remains, or None."""
+        values = self._of(var)
+        clashing = [known for known in values.conditions if not known.allows(condition)][:1]
+        others = clashing or values.conditions[:]
+        values.conditions.append(condition)
+        if not clashing and values.is_possible():
             return None
-        name = name_of(compare.left if isinstance(compare.left, ir.Var) else compare.right)
-        shown = f"{comparator} {quoted(right.value)}"
-        if column:
-            return f"{column} is always {before}, never {shown}"
-        return f"{name} can't be both {before} and {shown}" if before else f"{name} is never {shown}"
+        if clashing and (column := clashing[0].column):
+            return f"{column} is always {clashing[0]}, never {condition}"
+        before = " and ".join(str(known) for known in others if known[:2] != ("!=", None))
+        name = name_of(var)
+        return f"{name} can't be both {before} and {condition}" if before else f"{name} is never {condition}"
+
+
+def _bounds(limits: tuple[Value, Value], column: str = "") -> Iterator[Condition]:
+    low, high = limits
+    if low is not None:
+        yield Condition(">=", low, column)
+    if high is not None:
+        yield Condition("<=", high, column)
 
 
 def _choices(column: Column) -> tuple[Value, ...]:
@@ -120,102 +168,7 @@ def _choices(column: Column) -> tuple[Value, ...]:
     return (*few, None) if few and Kind.NULL in column.kinds else few
 
 
-@dataclass(slots=True)
-class _Range:
-    """What the comparisons so far leave of a value. Values of different kinds are never compared."""
-
-    column: str = ""
-    """The column whose range this is, until a comparison narrows it."""
-    low: Value = None
-    low_open: bool = False
-    high: Value = None
-    high_open: bool = False
-    equal: ir.Const | None = None
-    apart: list[Value] = field(default_factory=list)
-    choices: Collection[Value] | None = None
-    """All possible values, if they are known."""
-
-    def narrow(self, comparator: str, value: Value) -> bool:
-        """Add a comparison; return whether something is left."""
-        if comparator == "=":
-            if self.equal and self.equal.value != value:
-                return False
-            self.equal = ir.Const(value)
-        elif comparator == "!=":
-            self.apart.append(value)
-        elif comparator in (">", ">="):
-            if self.low is None or _compare(self.low, value) in (-1, 0):
-                is_open = comparator == ">" or (self.low == value and self.low_open)
-                self.low, self.low_open = value, is_open
-        elif self.high is None or _compare(self.high, value) in (0, 1):
-            is_open = comparator == "<" or (self.high == value and self.high_open)
-            self.high, self.high_open = value, is_open
-        return self.is_possible()
-
-    def choose(self, values: Collection[Value]) -> bool:
-        """Keep only some values; return whether something is left."""
-        self.choices = values if self.choices is None else [value for value in values if value in self.choices]
-        return self.is_possible()
-
-    def take(self, column: Column) -> bool:
-        """Become a value of a column; return whether something is left."""
-        if choices := _choices(column):
-            self.choose(choices)
-        if column.range != (None, None):
-            self.column = self.column or column.name
-        return self.limit(*column.range)
-
-    def limit(self, low: Value, high: Value) -> bool:
-        """Add bounds, None where there is none; return whether something is left."""
-        possible = low is None or self.narrow(">=", low)
-        return (high is None or self.narrow("<=", high)) and possible
-
-    def compute(self, low: Value, high: Value) -> None:
-        """Become the result of a computation, which is never null."""
-        self.apart.append(None)
-        self.limit(low, high)
-
-    def take_default(self, value: _Range, default: ir.Operand) -> None:
-        """Become another value with a default where it is null."""
-        if not isinstance(default, ir.Const):
-            return
-        if value.choices is not None:
-            self.choices = [*(choice for choice in value.choices if choice is not None), default.value]
-        if isinstance(default.value, int | Decimal):
-            low = value.low if _compare(value.low, default.value) in (None, -1) else default.value
-            high = value.high if _compare(value.high, default.value) in (None, 1) else default.value
-            fresh = not self.text()
-            if self.limit(low, high) and fresh and value.column:
-                self.column = f"{value.column} ?? {show(default.value)}"
-
-    def is_possible(self) -> bool:
-        is_open = self.low_open or self.high_open
-        if self.choices is not None and not any(map(self._admits, self.choices)):
-            return False
-        if self.equal is None:
-            return _compare(self.low, self.high) in (None, -1) or (self.low == self.high and not is_open)
-        return self._admits(self.equal.value)
-
-    def _admits(self, value: Value) -> bool:
-        if any(kind_of(other) == kind_of(value) and other == value for other in self.apart):
-            return False
-        below, above = _compare(value, self.low), _compare(value, self.high)
-        return not (below == -1 or above == 1 or (below == 0 and self.low_open) or (above == 0 and self.high_open))
-
-    def text(self) -> str:
-        if self.equal:
-            return f"= {quoted(self.equal.value)}"
-        if self.low is None and self.high is None and not self.apart:
-            return ""
-        parts = [f"{'>' if self.low_open else '>='} {quoted(self.low)}"] if self.low is not None else []
-        parts += [f"{'<' if self.high_open else '<='} {quoted(self.high)}"] if self.high is not None else []
-        return " and ".join(parts or [f"!= {quoted(value)}" for value in self.apart if value is not None])
-
-
-def _compare(value: Value, other: Value) -> int | None:
-    """-1, 0 or 1 for two numbers or two texts; None for values without an order."""
-    if isinstance(value, str) and isinstance(other, str):
-        return (value > other) - (value < other)
-    if isinstance(value, int | Decimal) and isinstance(other, int | Decimal):
-        return (value > other) - (value < other)
-    return None
+def _holds(column: Column, value: Value) -> bool:
+    """Whether a column may hold the value."""
+    choices = _choices(column)
+    return (not choices or value in choices) and all(bound.admits(value) for bound in _bounds(column.range))

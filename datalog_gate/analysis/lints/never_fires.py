@@ -6,17 +6,13 @@ Other examples are ``f = "a", f = "b"`` and a relation that no rule or fact can 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Set
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import LONGEST, quoted
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.analysis.ranges import Lists, Ranges
 from datalog_gate.analysis.slices import derivable
-from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.records import dataclass, field
-from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
+from datalog_gate.schema.declaration import RelationRef
 
 
 @lint(
@@ -25,91 +21,24 @@ from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
     right="p(x) :- heat:stack(id=x, depth=d), d = 0.",
 )
 def find_contradictions(review: Review) -> Found:
-    """Report rules that never hold, in all of their alternatives, and negations and aggregates whose body never holds.
-    Rules of other files are not reported."""
-    rules, relations = review.rules, review.relations
-    heads = {written.span: written.head.name_span for written, _ in review.written}
+    """Report rules that never hold, in all of their alternatives."""
     lists: Lists = {}
-    for rule in rules:
-        if relations[rule.relation].generated == "in":
+    for rule in review.rules:
+        if review.relations[rule.relation].generated == "in":
             lists.setdefault(rule.relation, []).extend(term for term in rule.arguments if isinstance(term, ir.Const))
-    contradictions = _Contradictions(relations, review.by_relation, lists)
-    ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
-    files = {span.file for span in heads}
-    inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in rules)) - review.by_relation.keys()
-    live = derivable(rules, inputs)
-    for rule in rules:
-        if rule.body and rule.span.file in files:
-            reasons = ways.setdefault((rule.relation, rule.span), [])
-            if None not in reasons:  # another alternative of the rule may hold
-                reasons.append(_nothing_in(rule.body, live) or contradictions.contradiction(rule.body))
-            contradictions.inner_bodies(rule.body)
-    for (_, span), reasons in ways.items():
-        if all(reasons):
-            message = f"this rule never holds: {reasons[0]}"
+    inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in review.rules)) - review.by_relation.keys()
+    live = derivable(review.rules, inputs)
+    for written, rules in review.ways:
+        reasons = (_find_reason(rule, review, lists, live) for rule in rules if rule.body)
+        first = next(reasons, None)
+        if first and all(reasons):
             suggestion = "correct the condition, or remove the rule"
-            yield warn("never-fires", message, heads.get(span, span), suggestion)
-    for (span, name), reasons in contradictions.inner.items():
-        if all(reasons):
-            message = f"this {name} takes nothing: {reasons[0]}"
-            suggestion = "correct the condition"
-            if name == "not":
-                message, suggestion = f"this `not` always holds: {reasons[0]}", f"{suggestion}, or leave the `not` out"
-            yield warn("never-fires", message, span, suggestion)
+            yield warn("never-fires", f"this rule never holds: {first}", written.head.name_span, suggestion)
 
 
-def _nothing_in(body: Sequence[ir.CheckedLiteral], live: Set[RelationRef]) -> str | None:
-    """Why a body can't hold: it reads a relation that never has a row."""
-    for literal in body:
-        if isinstance(literal, ir.Match) and literal.relation not in live:
-            return f"{literal.relation} never has a row"
-    return None
-
-
-@dataclass(slots=True)
-class _Contradictions:
-    relations: Mapping[RelationRef, Relation]
-    rules: Mapping[RelationRef, Sequence[ir.CheckedRule]]
-    lists: Lists
-    inner: dict[tuple[Span, str], list[str | None]] = field(default_factory=dict)
-    """Why the body of an aggregate or a negation never holds beside the literals around it, by the place and the
-    function, or ``not``."""
-
-    def inner_bodies(self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral] = ()) -> None:
-        """Collect the reasons for the negations and aggregates of a body, including nested ones. `around` are the
-        literals of the bodies around it."""
-        if len(around) + len(body) > LONGEST:
-            return
-        for literal in body:
-            if isinstance(literal, ir.Nesting):
-                name = literal.function if isinstance(literal, ir.Fold) else "not"
-                beside = (*around, *(other for other in body if other is not literal))
-                reason = self.contradiction((*beside, *literal.body))
-                if reason and self.contradiction(beside):
-                    continue  # the error is in the literals beside it
-                self.inner.setdefault((literal.span, name), []).append(reason)
-                if reason is None:
-                    self.inner_bodies(literal.body, beside)
-
-    def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why no values satisfy the conjunction, or None."""
-        return self._no_row(body) or Ranges(self.relations, self.lists, BodyFacts(body)).contradiction(body)
-
-    def _no_row(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why no rule of a relation derives a row with these constants. A body of one literal may be a query and is
-        allowed to ask for it."""
-        if len(body) == 1:
-            return None
-        for literal in body:
-            match literal:
-                case ir.Match(relation) if relation in self.rules and relation not in self.lists:
-                    wanted = [(at, term) for at, term in literal.column_terms if isinstance(term, ir.Const)]
-                    if wanted and not any(_may_derive(wanted, rule) for rule in self.rules[relation]):
-                        shown = ", ".join(quoted(term.value) for _, term in wanted)
-                        return f"no rule gives {relation_name(relation)} a row with {shown}"
-        return None
-
-
-def _may_derive(wanted: Iterable[tuple[int, ir.Const]], rule: ir.CheckedRule) -> bool:
-    """Whether the rule may derive a row with the wanted constants."""
-    return all(isinstance(own := rule.arguments[at], ir.Var) or own == term for at, term in wanted)
+def _find_reason(rule: ir.CheckedRule, review: Review, lists: Lists, live: Set[RelationRef]) -> str | None:
+    """Why the rule never holds: it reads a relation that never has a row, or no values satisfy it."""
+    dead = (match.relation for match in rule.body if isinstance(match, ir.Match) and match.relation not in live)
+    if name := next(dead, None):
+        return f"{name} never has a row"
+    return Ranges(review.relations, lists, review.body(rule)).contradiction(rule.body)
