@@ -184,7 +184,6 @@ _WRITTEN: Mapping[str, Sequence[Mistake | Mapping[str, str] | str]] = {
         "p(x) :- os:nova:server(_id=x, name=n), n != null, good(p), not matches(n, p).\n"
         'good("^db|web").\n',
         '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), bad(f).\nbad("m1.*").\n',
-        'heat:stack(id=x), gate:now(t), contains(t, "Sunday")',
         'os:nova:server(_id=x, name=n), n != null, lower(n, l), starts_with(l, "Web")',
         'os:neutron:security_group.rules(_id=x, remote_ip_prefix=c), c != null, ip_in_network("10.0.0.0/8", c)',
         'heat:resource(id=x, name=n), matches(n, "^web") = true',

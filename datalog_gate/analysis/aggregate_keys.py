@@ -124,7 +124,7 @@ def _check_set(written: WrittenSet, keys: _Keys) -> Iterator[Diagnostic]:
     known = written.outside.union(own)
     traces = (keys.trace(var, body, known) for body in written.bodies for var in own)
     open_matches = [match for body in written.bodies for match in _open_matches(body, known, keys)]
-    if open_matches and (adds or (own and _takes_values(keys, traces))):
+    if open_matches and (adds or not own or _takes_values(keys, traces)):
         relation = keys.relations[open_matches[0].relation]
         message = (
             f"{term.function} takes each value of `{_terms(term)}` only once, even if several rows of "

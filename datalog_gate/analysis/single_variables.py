@@ -73,22 +73,22 @@ def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrenc
                 yield from (_Occurrence(variable, equation=True) for variable in variables_beside)
 
 
-def pair_columns(atom: ast.Atom, relation: Relation) -> Iterator[tuple[Column, ast.Term]]:
-    """The terms of an atom, each with its column."""
-    yield from zip(relation.columns, atom.arguments, strict=False)
-    named = ((relation.positions.get(named.column), named.term) for named in atom.named)
-    yield from ((relation.columns[at], term) for at, term in named if at is not None)
-
-
 def _row_variables(whole: Iterable[Node], meaning: Meaning) -> Iterator[tuple[Span, ast.Aggregate]]:
     """Yield the variables for keys in aggregates where equal terms make a difference."""
     for node in nodes(whole):
         if isinstance(node, ast.Aggregate) and node.function not in ("min", "max") and not node.distinct:
             for atom in (inner for inner in nodes(node.body) if isinstance(inner, ast.Atom)):
                 if isinstance(relation := meaning(atom), Relation):
-                    written = pair_columns(atom, relation)
+                    written = _pair_columns(atom, relation)
                     keys = (term for column, term in written if column.name in relation.key)
                     yield from ((term.span, node) for term in keys if isinstance(term, ast.Variable))
+
+
+def _pair_columns(atom: ast.Atom, relation: Relation) -> Iterator[tuple[Column, ast.Term]]:
+    """The terms of an atom, each with its column."""
+    yield from zip(relation.columns, atom.arguments, strict=False)
+    named = ((relation.positions.get(named.column), named.term) for named in atom.named)
+    yield from ((relation.columns[at], term) for at, term in named if at is not None)
 
 
 def _diagnose(

@@ -89,7 +89,6 @@ CODES: dict[str, str] = {
     "value-growth": "A computed value that flows into its own recursion.",
     "too-complex": "A rule with too many alternatives or conditions.",
     "forgotten-quotes": "A variable that was probably meant as a string.",
-    "quoted-variable": "A string that was probably meant as a variable.",
     "used-once": "A variable or text that occurs only once, and has no effect or resembles another.",
     "never-read": "A relation that nothing reads, and whose name resembles another.",
     "unknown-value": "A value that the catalogue does not list.",
@@ -113,7 +112,6 @@ CODES: dict[str, str] = {
     "never-fires": "A rule whose body can't hold, or a condition that always does.",
     "never-used": "A relation or import that nothing needs.",
     "cartesian": "Relations of a body that share no variable.",
-    "constant-aggregate": "An aggregate over constants alone.",
     "no-message": "A policy without a message.",
     "no-test": "A policy that no test expects.",
     # what Heat would refuse

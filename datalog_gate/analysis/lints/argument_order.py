@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import ADDRESSES, OF_NETWORKS, TESTS, name_of, quoted, read_network
+from datalog_gate.analysis.constants import ADDRESSES, name_of, quoted, read_network
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.diagnostics import suggest_code
 
@@ -35,7 +35,6 @@ def find_argument_order(review: Review) -> Found:
                     advice = suggest_code(f"{OF_ADDRESSES[sign]}({_written(left)}, {_written(right)})")
                     yield warn("argument-order", message, span, advice)
             case ir.Call():
-                yield from _find_constants(literal)
                 yield from _find_prefixes(literal, body, review)
                 if order := ORDERS.get(literal.builtin):
                     yield from order(_with_constants(literal, body), body)
@@ -46,13 +45,6 @@ def _with_constants(call: ir.Call, body: BodyFacts) -> ir.Call:
     given = [[constant for constant, _ in body.constants(term, call.span)] for term in call.inputs]
     inputs = tuple(found[0] if len(found) == 1 else term for found, term in zip(given, call.inputs, strict=True))
     return ir.Call(call.builtin, inputs, call.outputs, call.span)
-
-
-def _find_constants(call: ir.Call) -> Found:
-    is_test = not call.outputs and call.builtin in (*TESTS, *OF_NETWORKS)
-    if is_test and all(isinstance(term, ir.Const) for term in call.inputs):
-        message = f"{call.builtin} tests two constants: the result is the same for every stack"
-        yield warn("argument-order", message, call.span, "test a value of the stack")
 
 
 def _find_prefixes(call: ir.Call, body: BodyFacts, review: Review) -> Found:

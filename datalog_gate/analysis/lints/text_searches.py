@@ -8,7 +8,6 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import TESTS, quoted
 from datalog_gate.analysis.linting import Found, Review, lint, warn
-from datalog_gate.analysis.lints.times import is_time
 from datalog_gate.analysis.patterns import find_looseness, find_problem
 from datalog_gate.language import ast
 from datalog_gate.schema.signatures import PATTERN, Builtin
@@ -38,11 +37,11 @@ def _find_written(atom: ast.Atom, builtin: Builtin) -> Found:
 
 
 def _find(call: ir.Call, body: BodyFacts) -> Found:
-    text, part = call.inputs
+    part = call.inputs[1]
     for wanted, span in body.texts(part, call.span):
         if call.builtin == "matches":
             if isinstance(part, ir.Var) and (loose := find_looseness(wanted)):
                 yield warn("loose-pattern", loose[0], span, loose[1])
-        elif LIKE_PATTERN.search(wanted) and not is_time(text, body):
+        elif LIKE_PATTERN.search(wanted):
             message = f"{call.builtin} looks for {quoted(wanted)} literally, not as a pattern"
             yield warn("loose-pattern", message, span, "use matches, or remove the wildcards")

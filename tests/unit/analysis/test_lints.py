@@ -76,7 +76,8 @@ LINTS: dict[str, tuple[str, list[str]]] = {
         POLICY + "p(x) :- heat:stack(id=x, depth=d), gate:now(t), most(n), d > n, len(t, l), l > 1.\nmost(3).", []),
     "an aggregate over a constant": (
         POLICY + "p(x) :- heat:stack(id=x), count{ 1 : os:nova:server(_stack=x) } > 3.",
-        ["2:27 constant-aggregate: every row gives count the same tuple, which counts only once"]),
+        ["2:27 set-aggregate: count takes each value of `1` only once, even if several rows of os:nova:server have "
+         "it"]),
     "a policy that says nothing": ('@deny("a")\np(x) :- heat:stack(id=x).', ["2:1 no-message: a has no message"]),
     "a policy without a test": (
         '@deny("b", "{x}")\np(x) :- heat:stack(id=x).', ["2:1 no-test: no test expects b"]),
