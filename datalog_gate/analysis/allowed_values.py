@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import LONGEST, TESTS, name_of, takes_given
+from datalog_gate.analysis.constants import LONGEST, TESTS, name_of
+from datalog_gate.analysis.linting import Review
 from datalog_gate.analysis.property_paths import PathMeaning, read_path
 from datalog_gate.analysis.strata import settle
-from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, did_you_mean
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, did_you_mean, slip
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Column, Relation, RelationRef, ResourceType, relation_name
+from datalog_gate.schema.declaration import Column, RelationRef, ResourceType, relation_name
 
 OF_SCALARS = ("heat:property", "heat:reference")
 """Relations whose `path` leads to a scalar in the properties."""
@@ -43,22 +43,15 @@ STATUSES = {
 }
 """The words that Nova's and Neutron's APIs give as the status of a server and of a port."""
 PARTS = ("metadata", "deletion_policy", "update_policy", "depends_on", "external_id", "condition")
-_ROLES = (
-    "admin manager member reader service heat_stack_owner heat_stack_user creator observer audit swiftoperator "
-    "ResellerAdmin key-manager:service-admin load-balancer_admin load-balancer_global_observer load-balancer_member "
-    "load-balancer_observer load-balancer_quota_admin"
-)
-"""The roles that the policies of OpenStack's services name."""
 
 
 class Domain(NamedTuple):
     """The texts that a column or variable can hold. `complete` says that there are no others, `listed` that they come
-    only from the catalogue. If an operator may add some, `what` describes them."""
+    only from the catalogue."""
 
     texts: frozenset[str]
     complete: bool = True
     listed: bool = False
-    what: str = ""
 
 
 ANY_ATTRIBUTE = ("OS::Heat::", "AWS::AutoScaling::", "AWS::CloudFormation::")
@@ -73,64 +66,56 @@ MOST_TEXTS = 1000
 
 Domains = dict[RelationRef, dict[int, Domain]]
 """By relation and column; without the columns in which any text can occur."""
-Known = dict[ir.Var, Domain | None]
+Known = Mapping[ir.Operand, Domain]
+"""The texts that the classes of a body can hold; without the classes that can hold any."""
 
 
-def check_values(
-    rules: Sequence[ir.CheckedRule],
-    relations: Mapping[RelationRef, Relation],
-    catalogue: Catalogue,
-    whole: bool,
-    files: Collection[str] | None,
-) -> list[Diagnostic]:
-    """Report constants that cannot occur, in the rules of the files or in all rules. Rules are best in the order of
-    their strata. Derived columns are unrestricted unless the rules are the `whole` program."""
-    types = catalogue.types()
-    tables = {*cloud.names(), *(word for name in relations for word in (str(name), str(name).rpartition(":")[2]))}
-    derived = {rule.relation for rule in rules} if whole else ()
-    others = [rule for rule in rules if rule.body]
-    facts = ir.group_rules(rule for rule in rules if not rule.body)
-    texts: dict[tuple[RelationRef, int], set[str]] = {}
-    for fact in chain.from_iterable(facts.values()):
-        for at, argument in enumerate(fact.arguments):
-            texts.setdefault((fact.relation, at), set()).update(_texts(argument))
-    none, domains = Domain(frozenset()), Domains()
-    for name, relation in relations.items():
-        of_columns = (
-            _either(none, Domain(frozenset(texts.get((name, at), ()))))
-            if name in derived
-            else _listed(name, column, types, tables)
-            for at, column in enumerate(relation.columns)
-        )
-        domains[name] = {at: domain for at, domain in enumerate(of_columns) if domain}
+def check_values(review: Review, whole: bool) -> Iterator[Diagnostic]:
+    """Report constants that cannot occur, in the rules of the modules to report. Derived columns are unrestricted
+    unless the rules are the `whole` program."""
+    judge = _Judge(_find_domains(review, whole), review)
+    files = {module.file for module in review.modules}
+    for rule in review.rules:
+        if rule.body and rule.span.file in files:
+            yield from judge.body(review.body(rule))
+
+
+def _find_domains(review: Review, whole: bool) -> Domains:
+    types = review.names.catalogue.types()
+    tables = {
+        *cloud.names(),
+        *(word for name in map(str, review.relations) for word in (name, name.rpartition(":")[2])),
+    }
+    domains: Domains = {}
+    for name, relation in review.relations.items():
+        columns = [_listed(name, column, types, tables) for column in relation.columns]
+        if whole and name in review.by_relation:
+            rows = [fact.arguments for fact in review.facts.get(name, ())]
+            texts = (frozenset(text for row in rows for text in _texts(row[at])) for at in range(len(columns)))
+            columns = [Domain(some) if len(some) <= MOST_TEXTS else None for some in texts]
+        domains[name] = {at: domain for at, domain in enumerate(columns) if domain}
     visits: Counter[int] = Counter()
 
     def flow(rule: ir.CheckedRule) -> bool:
         visits[id(rule)] += 1
         before, after = domains[rule.relation], {}
         if before and visits[id(rule)] <= MOST_VISITS:
-            known = _known(rule.body, {}, domains)
-            joined = {at: _either(old, _of(rule.arguments[at], known)) for at, old in before.items()}
+            body = review.body(rule)
+            known = _known(body, domains)
+            joined = {at: _either(old, _of(body.leader(rule.arguments[at]), known)) for at, old in before.items()}
             after = {at: domain for at, domain in joined.items() if domain}
         domains[rule.relation] = after
         return before != after
 
     if whole:
-        settle(others, flow)
-    computed = {rule.relation for rule in others if not takes_given(rule)}
-    lists = {name: rules for name, rules in facts.items() if name not in computed}
-    judge = _Judge(domains, relations, facts, lists, computed, catalogue)
-    own = (rule for rule in others if files is None or rule.span.file in files)
-    return [diagnostic for rule in own for diagnostic in judge.body(BodyFacts(rule.body, lists=lists), {})]
+        settle([rule for rule in review.rules if rule.body], flow)
+    return domains
 
 
 def _listed(name: RelationRef, column: Column, types: Sequence[str], tables: Collection[str]) -> Domain | None:
     plain = relation_name(name)
     if plain == "heat:resource" and column.name in ("type", "declared"):
         return Domain(frozenset(types), complete=False, listed=True)
-    if plain == "gate:role":
-        what = "role that OpenStack's default policies use"
-        return Domain(frozenset(_ROLES.split()), complete=False, listed=True, what=what)
     if column.name == "status" and (statuses := STATUSES.get(plain)):
         return Domain(frozenset(statuses.split()), complete=False, listed=True)
     if column.name == "table" and plain in OF_TABLES:
@@ -152,7 +137,7 @@ def _either(first: Domain | None, other: Domain | None) -> Domain | None:
     full = [domain for domain in (first, other) if domain.texts]
     listed = bool(full) and all(domain.listed for domain in full)
     texts, complete = first.texts | other.texts, first.complete and other.complete
-    return Domain(texts, complete, listed, first.what or other.what) if len(texts) <= MOST_TEXTS else None
+    return Domain(texts, complete, listed) if len(texts) <= MOST_TEXTS else None
 
 
 def _both(domain: Domain | None, other: Domain | None) -> Domain | None:
@@ -163,35 +148,37 @@ def _both(domain: Domain | None, other: Domain | None) -> Domain | None:
     return other if other.complete else domain
 
 
+def _known(body: BodyFacts, domains: Domains, without: ir.Match | None = None) -> Known:
+    """The domains of a body's classes, perhaps without what a match says. Equations with a constant are left out: the
+    domains are used to check them."""
+    known: dict[ir.Operand, Domain] = {}
+
+    def meet(operand: ir.Operand, domain: Domain | None) -> None:
+        own = body.leader(operand)
+        if met := _both(known.get(own), domain):
+            known[own] = met
+
+    for match in body.around:
+        if isinstance(match, ir.Match) and match is not without:
+            for at, domain in domains[match.relation].items():
+                if isinstance(term := match.arguments[at], ir.Var):
+                    meet(term, domain)
+    for call in body.around:
+        match call:
+            case ir.Call("lower" | "upper" as name, (value,), (ir.Var() as result,)):
+                if source := known.get(body.leader(value)):
+                    meet(result, _folded(name, source))
+            case ir.Call("??", (value, default), (ir.Var() as result,)):
+                first, second = (_of(body.leader(term), known) for term in (value, default))
+                meet(result, _either(first, second))
+    return known
+
+
 @lru_cache(maxsize=16)
-def _folded(name: str, domain: Domain | None) -> Domain | None:
+def _folded(name: str, domain: Domain) -> Domain:
     """The texts that `lower` or `upper` returns for those of the domain."""
-    if domain is None or domain.what:
-        return None
     texts = frozenset(text.lower() if name == "lower" else text.upper() for text in domain.texts)
     return domain._replace(texts=texts)
-
-
-def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) -> Known:
-    """The domains of a body's variables. Equations with a constant are left out: the domains are used to check them."""
-    known, before = dict(outer), None
-    while known != before:
-        before = dict(known)
-        for literal in body:
-            match literal:
-                case ir.Match(relation):
-                    for at, domain in domains[relation].items():
-                        if isinstance(term := literal.arguments[at], ir.Var):
-                            known[term] = _both(known.get(term), domain)
-                case ir.Compare("=", ir.Var() as left, ir.Var() as right):
-                    known[left] = known[right] = _both(known.get(left), known.get(right))
-                case ir.Call("lower" | "upper" as name, (ir.Var() as value,), (ir.Var() as result,)) if known.get(
-                    value
-                ):
-                    known[result] = _both(known.get(result), _folded(name, known[value]))
-                case ir.Call("??", (value, default), (ir.Var() as result,)):
-                    known[result] = _both(known.get(result), _either(_of(value, known), _of(default, known)))
-    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,42 +186,33 @@ class _Judge:
     """A check of bodies against the domains of all columns."""
 
     domains: Domains
-    relations: Mapping[RelationRef, Relation]
-    facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
-    """Rules without a body."""
-    lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
-    """Those of relations that hold only facts."""
-    computed: Collection[RelationRef]
-    """The relations that rules with a body fill."""
-    catalogue: Catalogue
+    review: Review
 
-    def body(self, body: BodyFacts, outer: Known) -> Iterator[Diagnostic]:
-        """Check a body. `outer` are the domains of the variables around it."""
-        known = _known(body.own, outer, self.domains)
+    def body(self, body: BodyFacts) -> Iterator[Diagnostic]:
+        known = _known(body, self.domains)
         for literal in body.own:
             match literal:
                 case ir.Match():
-                    yield from self._match(literal, body, outer)
+                    yield from self._match(literal, body)
                 case ir.Compare("=" | "!="):
                     for term, _, other in literal.from_each_side:
-                        if isinstance(term, ir.Var):
-                            yield from _strange(f"{name_of(term)} is never", other, known.get(term), literal.span)
-                case ir.Call("??", (ir.Var() as value, default), _, span):
-                    if (domain := known.get(value)) and domain.listed:
+                        domain = known.get(body.leader(term))
+                        yield from _strange(f"{name_of(term)} is never", other, domain, literal.span)
+                case ir.Call("??", (value, default), _, span):
+                    if (domain := known.get(body.leader(value))) and domain.listed:
                         domain = domain._replace(complete=False)
                         yield from _strange(f"{name_of(value)} is never", default, domain, span)
-                case ir.Call(name, (ir.Var() as value, ir.Const(str() as part)), _, span) if name in TESTS:
-                    domain = known.get(value)
-                    if domain and domain.listed and domain.texts and not domain.what:
-                        yield from _no_such_text(value, name, part, domain, span)
+                case ir.Call(name, (value, ir.Const(str() as part)), _, span) if name in TESTS:
+                    domain = known.get(body.leader(value))
+                    if domain and domain.listed and domain.texts:
+                        yield from _no_such_text(name_of(value), name, part, domain, span)
                 case ir.Without() | ir.Fold():
-                    yield from self.body(body.within(literal), known)
+                    yield from self.body(body.within(literal))
 
-    def _match(self, match: ir.Match, body: BodyFacts, outer: Known) -> Iterator[Diagnostic]:
+    def _match(self, match: ir.Match, body: BodyFacts) -> Iterator[Diagnostic]:
         name = relation_name(match.relation)
         for at, argument in match.column_terms:
-            domain = self.domains[match.relation].get(at)
-            column = self.relations[match.relation].columns[at].name
+            column = self.review.column((match, at)).name
             if column == "path" and name in OF_PROPERTIES:
                 for constant, _ in body.stated(argument, match.span):
                     yield from self._path(match, constant, body)
@@ -242,28 +220,30 @@ class _Judge:
                 for constant, _ in body.stated(argument, match.span):
                     yield from self._attribute(match, constant, body)
             elif isinstance(argument, ir.Const):
+                domain = self.domains[match.relation].get(at)
                 yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
-            elif match.relation in self.facts and len(body.own) <= LONGEST:
-                others = [literal for literal in body.own if literal is not match]
-                rest = _known(others, outer, self.domains).get(argument)
+            elif match.relation in self.review.facts and len(body.own) <= LONGEST:
+                rest = _known(body, self.domains, without=match).get(body.leader(argument))
                 if rest and (rest.listed or (rest.complete and self._is_computed(argument, body))):
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
 
     def _is_computed(self, operand: ir.Operand, body: BodyFacts) -> bool:
         """Whether the operand comes from a relation that rules fill."""
-        return any(match.relation in self.computed for match, _ in body.places(operand))
+        return any(match.relation in self.review.computed for match, _ in body.places(operand))
 
     def _facts_beside(self, match: ir.Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
         """Report facts, or choices of a list, that are joined with catalogue texts and match none. A fact that is
         merely not listed may be meant for another rule."""
-        facts = self.facts[match.relation]
+        facts = self.review.facts[match.relation]
         stated = {text for fact in facts for text in _texts(fact.arguments[at])}
-        closed = rest.complete or (rest.listed and not rest.what)
-        joins_none = closed and rest.texts and not stated & rest.texts and match.relation not in self.computed
+        closed = rest.complete or rest.listed
+        joins_none = closed and rest.texts and not stated & rest.texts and match.relation not in self.review.computed
         for fact in facts:
             for diagnostic in _strange(what, fact.arguments[at], rest, fact.span):
                 advice = diagnostic.suggestion
-                misspelt = self.relations[match.relation].generated or (isinstance(advice, Advice) and advice.meant)
+                misspelt = self.review.relations[match.relation].generated or (
+                    isinstance(advice, Advice) and advice.meant
+                )
                 if rest.listed and misspelt:
                     yield diagnostic
                 elif joins_none:
@@ -278,12 +258,12 @@ class _Judge:
             yield from _strange(f"path of {match.relation} never begins with", first, domain, span)
             return
         own = self._types_of(match.arguments[0], body)
-        by_property = {} if own else _types_by_property(self.catalogue)
+        by_property = {} if own else _types_by_property(self.review.names.catalogue)
         types = own or by_property.get(text.partition(".")[0], ())
         meaning = read_path(text, types, whole=name not in OF_SCALARS, others=by_property)
         if meaning.problem:
             why = f": {meaning.problem}" if meaning.steps or own else ""
-            severe = own or (not meaning.steps and _near(text.partition(".")[0], by_property))
+            severe = own or (not meaning.steps and slip(text.partition(".")[0], by_property))
             yield Diagnostic("unknown-value", what + why, span, meaning.suggestion, "error" if severe else "warning")
         elif name == "heat:property":
             yield from self._value_at(text, match, meaning, body, bool(own))
@@ -307,13 +287,15 @@ class _Judge:
         own = self._types_of(match.arguments[2], body)
         if any(kind.name.startswith(ANY_ATTRIBUTE) for kind in own):
             return
-        every = {kind.name: kind for kinds in _types_by_property(self.catalogue).values() for kind in kinds}
+        every = {
+            kind.name: kind for kinds in _types_by_property(self.review.names.catalogue).values() for kind in kinds
+        }
         names = frozenset(name for kind in own or every.values() for name in (*kind.attributes, "show"))
         if own:
             yield from _strange(f"{own[0].name} has no attribute", attribute, Domain(names, listed=True), match.span)
             return
         for text in _texts(attribute):  # an output of a nested stack may have any name
-            if text not in names and _near(text, names):
+            if text not in names and slip(text, names):
                 message, advice = f"no type has an attribute {text!r}", did_you_mean(text, names)
                 yield Diagnostic("unknown-value", message, match.span, advice, "warning")
 
@@ -325,11 +307,11 @@ class _Judge:
         for match, at in body.places(resource):
             relation = relation_name(match.relation)
             if at == 0 and relation == "heat:resource":
-                kind = match.arguments[self.relations[match.relation].positions["type"]]
+                kind = match.arguments[self.review.relations[match.relation].positions["type"]]
                 names += [str(kind.value)] if isinstance(kind, ir.Const) else []
-            elif at == 0 and self.relations[match.relation].named_only:
-                names.append(self.catalogue.owner(relation.partition(".")[0]))
-        return [kind for kind in (self.catalogue.type(name) for name in names if name) if kind]
+            elif at == 0 and self.review.relations[match.relation].named_only:
+                names.append(self.review.names.catalogue.owner(relation.partition(".")[0]))
+        return [kind for kind in (self.review.names.catalogue.type(name) for name in names if name) if kind]
 
 
 @lru_cache(maxsize=4)
@@ -342,7 +324,7 @@ def _types_by_property(catalogue: Catalogue) -> Mapping[str, Sequence[ResourceTy
     return by_property
 
 
-def _no_such_text(value: ir.Var, builtin: str, part: str, domain: Domain, span: Span) -> Iterator[Diagnostic]:
+def _no_such_text(name: str, builtin: str, part: str, domain: Domain, span: Span) -> Iterator[Diagnostic]:
     if any(TESTS[builtin](text, part) for text in domain.texts) or _is_file(part, domain):
         return
     starts = {text[: len(part)] for text in domain.texts} if builtin == "starts_with" else domain.texts
@@ -350,7 +332,7 @@ def _no_such_text(value: ir.Var, builtin: str, part: str, domain: Domain, span: 
     severity: Severity = "error" if domain.complete else "warning"
     otherwise = "one of " + ", ".join(sorted(domain.texts)[:12]) if domain.complete else None
     suggestion = did_you_mean(part, starts, otherwise)
-    yield Diagnostic("unknown-value", f"{name_of(value)} never {what} {part!r}", span, suggestion, severity)
+    yield Diagnostic("unknown-value", f"{name} never {what} {part!r}", span, suggestion, severity)
 
 
 def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span: Span) -> Iterator[Diagnostic]:
@@ -359,13 +341,7 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
     for text in _texts(constant):
         if text in domain.texts or not domain.texts or _is_file(text, domain):
             continue
-        if domain.what:
-            named = ", ".join(sorted(domain.texts)[:12])
-            otherwise = f"they use {named}; declare your own roles as facts of a relation"
-            suggestion = did_you_mean(text, domain.texts) if _near(text, domain.texts) else otherwise
-            yield Diagnostic("unknown-value", f"{text!r} is not a {domain.what}", span, suggestion, "warning")
-            continue
-        severe = (domain.complete and domain.listed) or _near(text, domain.texts)
+        severe = (domain.complete and domain.listed) or slip(text, domain.texts)
         suggestion = did_you_mean(text, domain.texts, "one of " + ", ".join(sorted(domain.texts)[:12]))
         yield Diagnostic("unknown-value", f"{what} {text!r}", span, suggestion, "error" if severe else "warning")
 
@@ -373,18 +349,3 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
 def _is_file(text: str, domain: Domain) -> bool:
     """Whether the text names a template, as the type of a nested stack does."""
     return text.endswith(FILES) and "OS::Nova::Server" in domain.texts
-
-
-def _near(text: str, texts: Collection[str]) -> bool:
-    near = closest(text, texts)
-    return near is not None and _letters_apart(text, near) <= 2
-
-
-def _letters_apart(word: str, other: str) -> int:
-    """The edit distance of two words."""
-    row = list(range(len(other) + 1))
-    for at, letter in enumerate(word, 1):
-        above, row[0] = row[0], at
-        for place, against in enumerate(other, 1):
-            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (letter != against))
-    return row[-1]

@@ -23,7 +23,7 @@ from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
-from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Module
 from datalog_gate.schema import cloud
@@ -255,18 +255,14 @@ def _check_services(draft: _Draft) -> Iterator[Diagnostic]:
                 yield Diagnostic("unknown-service", message, match.span, advice)
 
 
-def _check_values(draft: _Draft) -> Iterable[Diagnostic]:
-    rules = [rule for stratum in draft.strata for rule in stratum.rules]
-    files = {module.file for module in draft.own} if draft.focus else None
-    return check_values(rules, draft.relations, draft.names.catalogue, whole=draft.valid, files=files)
-
-
 def _find_lints(draft: _Draft) -> Iterable[Diagnostic]:
-    """Lints; of a program with errors those that need no checked rules."""
-    rules = [rule for stratum in draft.strata for rule in stratum.rules] if draft.valid else ()
-    policies = draft.policies if draft.valid else ()
-    review = Review(draft.own, draft.names, rules, draft.relations, policies, read=draft.read_elsewhere)
-    return find_lints(review, loading=True)
+    """Constants that cannot occur, and lints; of a program with errors the lints that need no checked rules."""
+    rules = [rule for stratum in draft.strata for rule in stratum.rules]
+    review = Review(draft.own, draft.names, rules, draft.relations, draft.policies, read=draft.read_elsewhere)
+    problems = [*check_values(review, whole=draft.valid)]
+    if not draft.valid or _has_error(problems):
+        review = replace(review, rules=(), policies=())
+    return [*problems, *find_lints(review, loading=True)]
 
 
 def _make_program(draft: _Draft) -> Iterator[Diagnostic]:
@@ -308,7 +304,6 @@ PASSES: tuple[Callable[[_Draft], Iterable[Diagnostic]], ...] = (
     _order_strata,
     _add_old_versions,
     _check_services,
-    _check_values,
     _find_lints,
     _make_program,
 )

@@ -78,13 +78,17 @@ class Review:
     @cached_property
     def facts(self) -> Mapping[RelationRef, Sequence[ir.CheckedRule]]:
         """The rules without a body, by relation."""
-        return ir.group_rules(rule for rule in self.own_rules if not rule.body)
+        return ir.group_rules(rule for rule in self.rules if not rule.body)
+
+    @cached_property
+    def computed(self) -> Set[RelationRef]:
+        """The relations that rules with a body fill."""
+        return {rule.relation for rule in self.rules if rule.body and not takes_given(rule)}
 
     @cached_property
     def lists(self) -> Mapping[RelationRef, Sequence[ir.CheckedRule]]:
         """The facts of the relations that hold only facts."""
-        computed = {rule.relation for rule in self.rules if rule.body and not takes_given(rule)}
-        return {name: facts for name, facts in self.facts.items() if name not in computed}
+        return {name: facts for name, facts in self.facts.items() if name not in self.computed}
 
     def below(self, relations: Collection[RelationRef]) -> Set[RelationRef]:
         """The relations with all on which they depend."""
