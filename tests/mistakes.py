@@ -128,7 +128,6 @@ _WRITTEN: Mapping[str, Sequence[Mistake | Mapping[str, str] | str]] = {
         'os:neutron:port.fixed_ips(_id=x, ip_address="10.0.0.0/24")',
         'os:neutron:subnet(_id=x, cidr="10.0.0.0")',
         "os:nova:server(_id=x, networks=n), n != null",
-        "heat:property(x, value, path), value = path",
         'read("mac_adress").\n@deny("a", "{x}")\np(x) :- heat:attribute(id=x, attribute=a), read(a).\n',
         {
             "r/limits.dl": "relation kept(policy: string).\nexport kept.\n",
@@ -157,7 +156,6 @@ _WRITTEN: Mapping[str, Sequence[Mistake | Mapping[str, str] | str]] = {
         "os:neutron:security_group.rules(_id=x, port_range_min=a), low = a ?? 65535, low <= 22",
         "os:nova:server(_id=x, availability_zone=z), z = None",
         "os:nova:server(_id=x, availability_zone=z), z is null",
-        'os:nova:server(_id=x, availability_zone=z), z ?? null = "nova"',
         "(os:neutron:security_group.rules(_id=x, protocol=p) or "
         'os:neutron:security_group_rule(_id=x, protocol=p)), p ?? "udp" = "tcp"',
     ),

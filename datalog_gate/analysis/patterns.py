@@ -15,6 +15,8 @@ MEMORY = 1 << 20
 """The maximum number of bytes of a compiled pattern."""
 STEPS = 10**8
 """The maximum number of steps of a search, about a second: characters times the size of the compiled pattern."""
+_PARTS = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\\\]])*\]?|.")
+"""What a pattern consists of: characters, some escaped, and classes, in which a first ``]`` is a character."""
 
 
 class Search(NamedTuple):
@@ -86,12 +88,8 @@ def find_looseness(pattern: str) -> tuple[str, str] | None:
             bare = "|".join(branch.removeprefix("^").removesuffix("$") for branch in branches)
             front = "^" if any(map(_starts_bound, branches)) else ""
             back = "$" if any(map(_ends_bound, branches)) else ""
-            message = (
-                f"`{anchor}` applies to the {where} alternative only"
-                if bound(branches[0 if anchor == "^" else -1])
-                else ""
-            )
-            return message or f"`{anchor}` applies to some alternatives only", suggest_code(f'"{front}({bare}){back}"')
+            which = f"the {where} alternative" if bound(branches[0 if anchor == "^" else -1]) else "some alternatives"
+            return f"`{anchor}` applies to {which} only", suggest_code(f'"{front}({bare}){back}"')
     if re.search(r"\[[^]]*?A-z", pattern):
         return "`A-z` also matches the signs between `Z` and `a`", 'write "A-Za-z" in the brackets'
     if "*" in pattern and not set(pattern) & set("^$.[]()|\\+?{}"):
@@ -109,23 +107,11 @@ def _ends_bound(branch: str) -> bool:
 
 def _branches(pattern: str) -> list[str]:
     """The alternatives of a pattern outside of all parentheses."""
-    branches, depth, start, at, in_class = [], 0, 0, 0, False
-    while at < len(pattern):
-        letter = pattern[at]
-        if letter == "\\":
-            at += 1
-        elif in_class:
-            in_class = letter != "]"
-        elif letter == "[":
-            in_class = True
-            if pattern.startswith("^", at + 1):
-                at += 1
-            if pattern.startswith("]", at + 1):  # it does not end the class, as the first
-                at += 1
-        elif letter in "()":
-            depth += 1 if letter == "(" else -1
-        elif letter == "|" and depth == 0:
-            branches.append(pattern[start:at])
-            start = at + 1
-        at += 1
-    return [*branches, pattern[start:]]
+    branches, depth = [""], 0
+    for part in _PARTS.findall(pattern):
+        depth += (part == "(") - (part == ")")
+        if part == "|" and depth == 0:
+            branches.append("")
+        else:
+            branches[-1] += part
+    return branches

@@ -239,14 +239,7 @@ class Inference:
         if any(isinstance(literal, ir.Call) and literal.builtin in KIND_TESTS for literal in using):
             return
         ordered = any(isinstance(literal, ir.Call) or _orders(literal) for literal in using)
-        tested = any(
-            isinstance(literal, ir.Compare) and ir.Const in map(type, ir.operands(literal)) for literal in using
-        )
-        if default == ir.Const(None) and tested and not ordered:
-            message = "a default of null changes nothing"
-            advice = "write a default for which the rule matches, or leave it out"
-            self.diagnostics.append(Diagnostic("nullable", message, call.span, advice, "warning"))
-        elif isinstance(default, ir.Const) and of_default and of_value and not of_value & of_default and using:
+        if isinstance(default, ir.Const) and of_default and of_value and not of_value & of_default and using:
             message = f"the default {name_of(default)} is {of_default.describe()}, but {name_of(value)} is"
             message = f"{message} {of_value.describe()}"
             advice = _advice("", of_value, of_default, default)
