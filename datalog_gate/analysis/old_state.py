@@ -51,13 +51,14 @@ def with_old_state(
     own = [rule for rule in rules if not is_old(rule.relation)]
     by_head = group_rules(own)
     read = {
-        name: set[RelationRef]().union(*(rule.mentioned for rule in its_rules)) for name, its_rules in by_head.items()
+        name: frozenset[RelationRef]().union(*(rule.mentioned for rule in its_rules))
+        for name, its_rules in by_head.items()
     }
-    inputs = {name for names in read.values() for name in names} - by_head.keys()
-    current = {name for name in inputs if not is_old(name)}
-    moving = _dependents(
-        read, {name for name in current if name in stack_inputs or catalogue.relation(old_version(name))}
-    )
+    inputs = frozenset[RelationRef]().union(*read.values()) - by_head.keys()
+    roots = {
+        name for name in inputs if name in stack_inputs or (not is_old(name) and catalogue.relation(old_version(name)))
+    }
+    moving = _dependents(read, roots)
     changing = _dependents(read, {name for name in inputs if is_old(name) or name in TRANSITION - {"gate:request"}})
 
     def in_original(match: Match) -> Match:
@@ -65,31 +66,43 @@ def with_old_state(
         is_right = plain == match.relation or plain in moving or catalogue.relation(match.relation)
         return match if is_right else replace(match, relation=plain)
 
-    def in_copy(match: Match) -> Match:
-        return replace(match, relation=old_version(match.relation)) if match.relation in moving else match
-
     old_matches = [match for rule in own for match in matches(rule.body) if is_old(match.relation)]
     wrong = [match for match in old_matches if current_version(match.relation) in changing]
-    why = "the relation itself depends on the change"
-    advice = "use old: only for a relation whose rules read neither old: nor heat:change"
-    messages = [(f"there is no {match.relation}: {why}", match.span) for match in wrong]
-    diagnostics = [Diagnostic("undefined-relation", message, span, advice) for message, span in messages]
-    copies: dict[RelationRef, list[CheckedRule]] = {}
-    waiting = [] if wrong else [current_version(match.relation) for match in old_matches]
-    while waiting:
-        name = waiting.pop()
-        if name in moving and name in by_head and name not in copies:
-            copies[name] = [
-                replace(rule, relation=old_version(name), body=map_matches(rule.body, in_copy))
-                for rule in by_head[name]
-            ]
-            waiting += read[name]
+    copies = {} if wrong else _copy_rules([current_version(match.relation) for match in old_matches], by_head, moving)
+    bodies = [map_matches(rule.body, in_original) for rule in own]
     originals = [
-        rule if (body := map_matches(rule.body, in_original)) is rule.body else replace(rule, body=body) for rule in own
+        rule if body is rule.body else replace(rule, body=body) for rule, body in zip(own, bodies, strict=True)
     ]
     names = copies.keys() | {name for copied in copies for name in read[copied] & moving}
     added = {old_version(name): replace(relations[name], old=True) for name in names}
-    return originals + [rule for copied in copies.values() for rule in copied], added, diagnostics
+    return originals + [rule for copied in copies.values() for rule in copied], added, [*map(_refuse, wrong)]
+
+
+def _copy_rules(
+    needed: list[RelationRef], by_head: Mapping[RelationRef, Sequence[CheckedRule]], moving: Collection[RelationRef]
+) -> dict[RelationRef, list[CheckedRule]]:
+    """The old versions of the rules of these relations, and of those that they read."""
+
+    def in_copy(match: Match) -> Match:
+        return replace(match, relation=old_version(match.relation)) if match.relation in moving else match
+
+    copies: dict[RelationRef, list[CheckedRule]] = {}
+    while needed:
+        name = needed.pop()
+        if name in moving and name in by_head and name not in copies:
+            rules = by_head[name]
+            bodies = [map_matches(rule.body, in_copy) for rule in rules]
+            copies[name] = [
+                replace(rule, relation=old_version(name), body=body) for rule, body in zip(rules, bodies, strict=True)
+            ]
+            needed += [relation for rule in rules for relation in rule.mentioned]
+    return copies
+
+
+def _refuse(match: Match) -> Diagnostic:
+    message = f"there is no {match.relation}: the relation itself depends on the change"
+    advice = "use old: only for a relation whose rules read neither old: nor heat:change"
+    return Diagnostic("undefined-relation", message, match.span, advice)
 
 
 def _dependents(read: Reads, roots: set[RelationRef]) -> frozenset[RelationRef]:

@@ -49,9 +49,8 @@ def _in_type(steps: Sequence[str], kind: ResourceType, whole: bool) -> PathMeani
     schemas = {schema.name: schema for schema in kind.properties}
     first = steps[0] if steps else ""
     if first not in schemas:
-        return PathMeaning(
-            0, problem=f"{kind.name} has no property {first}", suggestion=_first_step(first, steps[1:], schemas)
-        )
+        suggestion = _first_step(first, steps[1:], schemas)
+        return PathMeaning(0, problem=f"{kind.name} has no property {first}", suggestion=suggestion)
     schema, member = schemas[first], False
     for at, step in enumerate(steps[1:], 1):
         written = ".".join(steps[:at])
@@ -77,10 +76,13 @@ def _in_type(steps: Sequence[str], kind: ResourceType, whole: bool) -> PathMeani
             schema, member = schema.parts[step], False
     if schema.kind in SCALARS:
         return PathMeaning(len(steps), SCALARS[schema.kind] | Kind.NULL)
-    if whole:
-        return PathMeaning(len(steps), Kind.ANY)
-    written, parts = ".".join(steps), sorted(schema.parts)
-    index = ".0" if schema.kind == "list" and not member else ""
+    is_list = schema.kind == "list" and not member
+    return PathMeaning(len(steps), Kind.ANY) if whole else _in_middle(steps, schema, is_list)
+
+
+def _in_middle(steps: Sequence[str], schema: Property, is_list: bool) -> PathMeaning:
+    """What a path to a list or a map means where a scalar is wanted."""
+    written, parts, index = ".".join(steps), sorted(schema.parts), ".0" if is_list else ""
     if not parts and (schema.kind != "list" or member_of(schema).kind == "any"):
         return PathMeaning(len(steps), Kind.ANY)
     below = f"{written}{index}" + (f".{parts[0]}" if parts else "")
