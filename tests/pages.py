@@ -15,6 +15,7 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
+from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.unknowns import split
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import OPEN, TRUE, Bounds, Kind, ResourceId, Row, Unknown, Value, show
@@ -264,7 +265,7 @@ def outcome(rule: str, facts: Mapping[RelationRef, Collection[Row]], width: int,
     }
     module, diagnostics = parse(rule, "m.dl", "m")
     try:
-        program = check([module], given=kinds, problems=diagnostics).program
+        program = check([module], names=Names([module], kinds), problems=diagnostics).program
     except RulesError:
         return "refused"
     unknown_columns = {

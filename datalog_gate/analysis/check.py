@@ -24,7 +24,6 @@ from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.records import dataclass, field, replace
-from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Module
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
@@ -111,9 +110,7 @@ class _Draft:
 def check(
     modules: Sequence[Module],
     *,
-    given: Mapping[str, tuple[Kind, ...]] | None = None,
-    query: str | None = None,
-    lenient: bool = False,
+    names: Names | None = None,
     problems: Sequence[Diagnostic] = (),
     sources: Mapping[str, str] | None = None,
     catalogue: Catalogue = SHIPPED,
@@ -121,12 +118,12 @@ def check(
 ) -> Checked:
     """Check the modules as one program.
 
-    `given` names relations that facts fill, with the kinds of their columns; for `query` and `lenient` see `Names`.
-    `problems` are the parser's diagnostics, which are reported with those of the passes. `sources` are the texts of the
-    files, for excerpts. With a `focus` the warnings are those of one module. Errors: RulesError with all errors and
-    warnings.
+    `names` are new ones of the modules, if facts fill more relations than those of the `catalogue`, or for a query.
+    `problems` are the parser's diagnostics, which are reported with those of the passes. `sources` are the texts of
+    the files, for excerpts. With a `focus` the warnings are those of one module. Errors: RulesError with all errors
+    and warnings.
     """
-    names = Names(modules, given or {}, query, lenient, catalogue)
+    names = names or Names(modules, {}, catalogue=catalogue)
     needed = [module for module in modules if focus is None or module.name in focus.needed]
     draft = _Draft(names, needed, focus, problems, [*problems])
     for run in PASSES:

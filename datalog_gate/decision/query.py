@@ -81,15 +81,8 @@ def ask(files: Sequence[RuleFile], text: str, inputs: QueryInputs, engine: Engin
     given = _read_kinds(inputs)
     names = Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, inputs.catalogue)
     modules.append(Module(QUERY, "<query>", (_whole_rule(question, names),), congress))
-    checked = check(
-        modules,
-        given=given,
-        query=QUERY,
-        lenient=inputs.lenient,
-        problems=problems,
-        sources=sources,
-        catalogue=inputs.catalogue,
-    )
+    names = Names(modules, given, QUERY, inputs.lenient, inputs.catalogue)
+    checked = check(modules, names=names, problems=problems, sources=sources)
     return _evaluate(checked, inputs, engine).answer(f"{QUERY}:{ANSWER}")
 
 
@@ -97,14 +90,8 @@ def evaluate(
     modules: Sequence[Module], problems: Sequence[Diagnostic], sources: Mapping[str, str], inputs: QueryInputs
 ) -> Evaluated:
     """Check the modules and evaluate them. `problems` were found before. Errors: those of `ask`."""
-    checked = check(
-        modules,
-        given=_read_kinds(inputs),
-        lenient=inputs.lenient,
-        problems=problems,
-        sources=sources,
-        catalogue=inputs.catalogue,
-    )
+    names = Names(modules, _read_kinds(inputs), None, inputs.lenient, inputs.catalogue)
+    checked = check(modules, names=names, problems=problems, sources=sources)
     return _evaluate(checked, inputs, evaluate_natively)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from datalog_gate.analysis.check import check
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.values import OPEN as OPEN_BOUNDS
 from datalog_gate.base.values import Bounds, Kind, Row, Unknown, Value, show
@@ -30,9 +31,8 @@ INPUTS = {"e": 2, "f": 2, "n": 1}
 def checked(text: str) -> CheckedProgram:
     """The program of a text whose inputs are `INPUTS`."""
     module, diagnostics = parse(text, "m.dl", "m")
-    return check(
-        [module], given={name: (Kind.ANY,) * arity for name, arity in INPUTS.items()}, problems=diagnostics
-    ).program
+    names = Names([module], {name: (Kind.ANY,) * arity for name, arity in INPUTS.items()})
+    return check([module], names=names, problems=diagnostics).program
 
 
 def answer(
