@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import operands, variables
-from datalog_gate.analysis.safety import ScopedLiteral, binds
+from datalog_gate.analysis.safety import ScopedLiteral
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind, Row, Value, in_order, kind_of
 from datalog_gate.engine.assignments import Assignments, Binding, Cause, head_row, value_of
@@ -30,32 +30,6 @@ class Derivation:
     rule: ir.CheckedRule
     binding: Binding
     matched: tuple[Fact, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _PreparedRule:
-    """A rule with the data for finding its derivations."""
-
-    rule: ir.CheckedRule
-    body: Sequence[ScopedLiteral]
-    matches: tuple[ir.Match, ...]
-    matched: frozenset[ir.Var]
-    """The variables that the matches bind."""
-    lookups: tuple[tuple[ir.Match, tuple[tuple[int, ir.Operand], ...]], ...]
-    """The matches that bind variables not in the head, each with the columns that are known by then."""
-    equations: tuple[tuple[ir.Var, ir.Operand], ...] | None
-    """Equations that bind the remaining variables after the lookups; None if other literals are needed."""
-
-    @staticmethod
-    def of(rule: ir.CheckedRule, body: Sequence[ScopedLiteral]) -> _PreparedRule:
-        matches = tuple(literal for literal in rule.body if isinstance(literal, ir.Match))
-        matched = frozenset(var for match in matches for var in variables(match))
-        equations = _order_equations(rule, body, matched)
-        return _PreparedRule(rule, body, matches, matched, _order_lookups(rule, matches), equations=equations)
-
-
-_RULES = ir.ProgramCache[dict[RelationRef, tuple[ir.Stratum, tuple[_PreparedRule, ...]]]]()
-"""The stratum of each relation, and its rules in source order."""
 
 
 @dataclass(slots=True)
@@ -148,63 +122,41 @@ class Provenance:
                     yield match, fact
 
     def _find_first(self, relation: RelationRef, row: Row) -> Derivation | None:
-        prepared = self._prepare_rules(relation)
-        if prepared is None:
+        found = self._rules_of(relation)
+        if found is None:
             return None
-        stratum, rules = prepared
+        stratum, rules = found
         if stratum.recursive and stratum.relations not in self._rounds:
             self._rounds[stratum.relations] = rounds(stratum, self.model, self._search.errors)
         reached = self._rounds.get(stratum.relations, {})
         latest = reached.get(relation, {}).get(row, 0)
-        fitting = [
-            rule
-            for rule in rules
-            if all(isinstance(term, ir.Var) or term.value == row[at] for at, term in enumerate(rule.rule.arguments))
-        ]
-        for rule in fitting:
-            is_last = rule is fitting[-1] and row in self.model.rows(relation)
-            for binding in self._bindings(rule, row, is_last):
-                matched = [fact for match in rule.matches for fact in self._matched(match, binding, reached, latest)]
-                if len(matched) == len(rule.matches):
-                    return Derivation(rule.rule, binding, tuple(matched))
+        for rule in rules:
+            for binding in self._bindings(rule, row):
+                matches = [literal for literal in rule.body if isinstance(literal, ir.Match)]
+                matched = [fact for match in matches for fact in self._matched(match, binding, reached, latest)]
+                if len(matched) == len(matches):
+                    return Derivation(rule, binding, tuple(matched))
         return None
 
-    def _prepare_rules(self, relation: RelationRef) -> tuple[ir.Stratum, tuple[_PreparedRule, ...]] | None:
-        prepared = _RULES.get(self.program, (), dict)
-        if relation not in prepared:
-            stratum = next((stratum for stratum in self.program.strata if relation in stratum.relations), None)
-            if stratum is None:
-                return None
-            rules = [rule for rule in stratum.rules if rule.relation == relation]
-            rules.sort(key=lambda rule: rule.span)
-            prepared[relation] = stratum, tuple(_PreparedRule.of(rule, self._search.body(rule)) for rule in rules)
-        return prepared[relation]
+    def _rules_of(self, relation: RelationRef) -> tuple[ir.Stratum, list[ir.CheckedRule]] | None:
+        """The stratum that derives the relation, and its rules as written."""
+        for stratum in self.program.strata:
+            if relation in stratum.relations:
+                rules = [rule for rule in stratum.rules if rule.relation == relation]
+                return stratum, sorted(rules, key=lambda rule: rule.span)
+        return None
 
-    def _bindings(self, rule: _PreparedRule, row: Row, is_last: bool) -> Iterator[Binding]:
-        """The bindings that derive the row, in order. If the last rule has only one row for each match, no search is
-        needed."""
-        pairs = zip(rule.rule.arguments, row, strict=True)
-        head: Binding = {var: value for var, value in pairs if isinstance(var, ir.Var)}
-        if is_last and rule.equations is not None and (binding := self._only_binding(rule, head)) is not None:
-            for var, term in rule.equations:
-                binding[var] = term.value if isinstance(term, ir.Const) else binding[term]
-            yield binding
+    def _bindings(self, rule: ir.CheckedRule, row: Row) -> Iterator[Binding]:
+        """The bindings that derive the row, in order."""
+        pairs = list(zip(rule.arguments, row, strict=True))
+        if any(isinstance(term, ir.Const) and term.value != value for term, value in pairs):
             return
-        known: Binding = {var: value for var, value in head.items() if var in rule.matched and value is not None}
-        for binding, cause in self._search.of_body(rule.body, known):
-            if not cause and row == head_row(rule.rule, binding):
+        matched = {var for literal in rule.body if isinstance(literal, ir.Match) for var in variables(literal)}
+        known: Binding = {var: value for var, value in pairs if isinstance(var, ir.Var) and var in matched}
+        known = {var: value for var, value in known.items() if value is not None}
+        for binding, cause in self._search.of_body(self._search.body(rule), known):
+            if not cause and row == head_row(rule, binding):
                 yield binding
-
-    def _only_binding(self, rule: _PreparedRule, head: Binding) -> Binding | None:
-        binding = dict(head)
-        for match, fixed in rule.lookups:
-            key = tuple([term.value if isinstance(term, ir.Const) else binding[term] for _, term in fixed])
-            rows = self._search.rows(match.relation, tuple([column for column, _ in fixed]), key)
-            if len(rows) != 1:
-                return None
-            (row,) = rows
-            binding |= {term: row[column] for column, term in match.column_terms if isinstance(term, ir.Var)}
-        return binding
 
     def _matched(self, match: ir.Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
         """The first row that matches and was derived before round `latest`, if any."""
@@ -239,38 +191,3 @@ def _sources(literal: ir.CheckedLiteral, body: Sequence[ScopedLiteral]) -> dict[
             ):
                 sources.update({term: None for term in (other.left, other.right) if isinstance(term, ir.Var)})
     return sources
-
-
-def _order_lookups(
-    rule: ir.CheckedRule, matches: Sequence[ir.Match]
-) -> tuple[tuple[ir.Match, tuple[tuple[int, ir.Operand], ...]], ...]:
-    known: set[ir.Operand] = {argument for argument in rule.arguments if isinstance(argument, ir.Var)}
-    waiting = [match for match in matches if not known.issuperset(variables(match))]
-    lookups = []
-    while waiting:
-        best = next((match for match in waiting if any(term in known for _, term in match.column_terms)), waiting[0])
-        waiting = [match for match in waiting if match is not best]
-        fixed = tuple(
-            (column, term) for column, term in best.column_terms if isinstance(term, ir.Const) or term in known
-        )
-        known |= {term for _, term in best.column_terms if isinstance(term, ir.Var)}
-        lookups.append((best, fixed))
-    return tuple(lookups)
-
-
-def _order_equations(
-    rule: ir.CheckedRule, body: Sequence[ScopedLiteral], matched: frozenset[ir.Var]
-) -> tuple[tuple[ir.Var, ir.Operand], ...] | None:
-    needed = frozenset[ir.Var]().union(*(scoped.needs.union(binds(scoped.literal)) for scoped in body))
-    bound: set[ir.Operand] = {*matched, *rule.arguments}
-    pairs: list[tuple[ir.Operand, ir.Operand]] = []
-    for literal in rule.body:
-        if isinstance(literal, ir.Compare) and literal.comparator == "=" and not literal.when_unknown:
-            pairs += [(literal.left, literal.right), (literal.right, literal.left)]
-    equations: list[tuple[ir.Var, ir.Operand]] = []
-    for _ in pairs:  # each round binds at least one variable, or is the last
-        for var, term in pairs:
-            if isinstance(var, ir.Var) and var not in bound and (isinstance(term, ir.Const) or term in bound):
-                equations.append((var, term))
-                bound.add(var)
-    return tuple(equations) if needed <= bound else None

@@ -23,7 +23,7 @@ def leaves(checked: ir.CheckedProgram, model: Model, relation: RelationRef, row:
     return [(leaf.relation, leaf.row) for leaf in find_support(Provenance(checked, model), relation, row).leaves]
 
 
-def test_the_last_rule_that_can_derive_a_row_is_not_evaluated() -> None:
+def test_a_row_has_its_first_derivation_by_the_order_of_rules_and_values() -> None:
     counted = ir.Fold("count", (X,), (match("node", X),), Z, place(1))
     many = ir.CheckedRule("p", (Y, ir.Const("n")), (counted, ir.Compare("=", Y, Z, place(1))), place(1))
     edges = ir.CheckedRule("p", (Y, X), (match("edge", Y, None), match("edge", None, X)), place(2))
