@@ -43,7 +43,7 @@ def merge(
         f"{resource.id.path}/": deciding
         for root in stacks
         for stack in root.walk()
-        for resource in stack.apart.others.values()
+        for resource in stack.resources
         if (deciding := tuple(sizes(resource)))
     }
     violated = {(violation.policy, _group(violation, groups), violation.tolerated) for violation in certain}

@@ -41,7 +41,7 @@ class Dependence:
                     self._conditions.setdefault(truth.source, f"condition {name}{where}")
                     if truth.source.function in ("not", "Fn::Not"):
                         self._negated.setdefault(truth.source.arguments, f"condition {name}{where}")
-            for resource in stack.apart.others.values():
+            for resource in stack.resources:
                 for unknown in sizes(resource):
                     self._sizes.setdefault(unknown.source, {})[self._short(resource.id)] = None
                     if unknown == resource.open_members:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import repeat
 from operator import attrgetter
 
 from datalog_gate.base.errors import InputError
@@ -27,7 +26,6 @@ from datalog_gate.stack.model import (
     DEPLOYMENTS,
     GROUPS,
     RESOURCE_GROUP,
-    Alike,
     EnvironmentFile,
     Path,
     Resource,
@@ -76,11 +74,11 @@ def _add_stack(stack: Stack, catalogue: Catalogue, wants: _Wants, facts: FactSet
     unread = [
         resource
         for batch in batches
-        for resource in batch.built
+        for resource in batch.resources
         if not batch.maybe and resource.open_members and resource.open_members.source.function == CONTENT
     ]
     for batch in batches:
-        for resource in batch.built:
+        for resource in batch.resources:
             if resource.open_members and all(resource is not other for other in unread):
                 _add_member_wildcards(facts, catalogue, wants, resource, batch.maybe)
     if unread:
@@ -109,7 +107,7 @@ def _tables(catalogue: Catalogue, type_name: str) -> tuple[TableRows, ...]:
 def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknown | None]]:
     """Yield the stack and all nested stacks, each with the undecided condition under which it exists."""
     yield stack, maybe
-    for resource in stack.apart.others.values():
+    for resource in stack.resources:
         if resource.nested:
             yield from _stacks(resource.nested, maybe or resource.maybe)
 
@@ -120,26 +118,19 @@ def _batches(
     """The batches of the stack and its nested stacks. Resources that are external or conditional are alone."""
     context = StackContext(stack, catalogue.type, outer)
     certain: dict[str, list[Resource]] = defaultdict(list)
-    for resource in stack.apart.others.values():
+    for resource in stack.resources:
         if resource.maybe or resource.external:
             yield _batch((resource,), context, maybe or resource.maybe)
         else:
             certain[resource.type].append(resource)
         if resource.nested:
             yield from _batches(resource.nested, catalogue, maybe or resource.maybe, context)
-    for name, alike in context.own.types.items():
-        properties = alike.properties.values()
-        property_names = set[str]().union(*properties)
-        if to_move(properties, property_names, catalogue.type(name)):
-            certain[name] += map(context.resource, alike.properties)
-        else:
-            yield Batch(name, alike, property_names, context, maybe, repeat(name))
     for resources in certain.values():
         yield _batch(resources, context, maybe)
 
 
 def _batch(resources: Sequence[Resource], context: StackContext, maybe: Unknown | None) -> Batch:
-    """A batch of resources of one type that are not simple, or whose properties Heat reads under other names."""
+    """A batch of resources of one type, with the properties that Heat reads under other names moved."""
     name = resources[0].type
     properties = [resource.properties for resource in resources]
     property_names = set[str]().union(*properties)
@@ -148,11 +139,7 @@ def _batch(resources: Sequence[Resource], context: StackContext, maybe: Unknown 
         resources = [as_heat_reads(resource, kind) for resource in resources]
         context.translated.update((resource.name, resource) for resource in resources)
         property_names = property_names.union(*[resource.properties for resource in resources])
-    alike = Alike(
-        {resource.name: resource.properties for resource in resources}, [resource.id for resource in resources]
-    )
-    declared = [resource.declared for resource in resources]
-    return Batch(name, alike, property_names, context, maybe, declared, resources)
+    return Batch(name, resources, property_names, context, maybe)
 
 
 def _add_resource_rows(facts: FactSet, catalogue: Catalogue, wants: _Wants, batches: Sequence[Batch]) -> None:
@@ -173,7 +160,7 @@ def _add_resource_rows(facts: FactSet, catalogue: Catalogue, wants: _Wants, batc
 def _with_read_properties(batch: Batch) -> Batch | None:
     """The batch; None if the resources are external, since Heat reads none of their properties
     (heat/engine/resource.py:1187). A resource that may be external is treated as conditional."""
-    external = bool(batch.built) and batch.built[0].external
+    external = batch.resources[0].external
     if isinstance(external, bool):
         return None if external else batch
     return replace(batch, maybe=batch.maybe or external)
@@ -251,7 +238,7 @@ def _add_member_wildcards(
 
 def _leaves_out(stacks: Iterable[Stack]) -> bool:
     """Whether the template has resources that the stack lacks. Other parameters may change their conditions."""
-    return any(stack.template and stack.template.resources.keys() - stack.apart.named.keys() for stack in stacks)
+    return any(stack.template and stack.template.resources.keys() - stack.named.keys() for stack in stacks)
 
 
 def _are_alike(group: Resource) -> bool:
@@ -272,7 +259,7 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
         files.update(place.file for path in hidden if (place := stack.defined((*path, "default"))))
         names.update(name for _, name in hidden)
         paths.update((stack.id, *path) for path in (*stack.hidden, *hidden))
-    built = [resource for batch in batches for resource in batch.built]
+    built = [resource for batch in batches for resource in batch.resources]
     if not paths and not any(resource.leftover for resource in built):  # these have parameters of older templates
         return
     hidden_resources: dict[Value, Resource] = {resource.id: resource for resource in built if resource.hides((), True)}

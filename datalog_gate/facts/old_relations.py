@@ -65,7 +65,7 @@ def _add_outcome(facts: FactSet, relation: str, outcome: Outcome, values: Mappin
 def _add_member_wildcards(facts: FactSet, relation: str, roots: Sequence[Stack]) -> None:
     for root in roots:
         for stack in root.walk():
-            for resource in stack.apart.others.values():
+            for resource in stack.resources:
                 if resource.open_members:
                     place = ("members", resource.id.path)
                     row, path, maybe = wildcard(FIXED[relation], (), place, resource.open_members)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import repeat
 
 from datalog_gate.base.expression import Expression, phrase
 from datalog_gate.base.records import replace
@@ -85,14 +84,13 @@ def _files(stack: Stack) -> Iterator[LocatedRow]:
 
 def add_resources(batch: Batch, rows: RelationRows) -> None:
     """Add the rows of ``heat:resource`` of many resources at once, since most rules read it."""
-    alike, context = batch.alike, batch.context
-    added = zip(alike.ids, repeat(context.stack.id), alike.properties, repeat(batch.type), batch.declared, strict=False)
-    rows.certain |= dict.fromkeys(added, context.resource)
+    stack, of = batch.context.stack.id, batch.context.resource
+    rows.certain |= {(part.id, stack, part.name, part.type, part.declared): of for part in batch.resources}
 
 
 def _requires(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     for name, why in resource.requires.items():
-        if required := context.own.resource(name):
+        if required := context.own.get(name):
             path = ("depends_on",) if why == "explicit" else ()
             yield (resource.id, required.id, why), path, required.maybe
 
@@ -295,14 +293,14 @@ def _scope(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
     scope = resource.properties.get("scope")
     path = ("properties", "scope")
     if scope is None:
-        scope = [resource.id for resource in default_scope(context.own.named)]
+        scope = [resource.id for resource in default_scope(context.own)]
     names: list[tuple[Path, Data]] = [(path, scope)] if isinstance(scope, Unknown) else []
     if isinstance(scope, list):
         names = [((*path, index), name) for index, name in enumerate(scope)]
     for place, name in names:
         if isinstance(name, Unknown):
             yield wildcard(FIXED["gate:grant_scope"], (resource.id,), place, name)
-        elif target := find_addressed(name, context.own.named):
+        elif target := find_addressed(name, context.own):
             yield (resource.id, target.id), place, target.maybe
 
 

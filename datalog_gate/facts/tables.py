@@ -17,7 +17,7 @@ from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, show
 from datalog_gate.facts.factset import StoredOrigin
 from datalog_gate.schema.declaration import Property, Relation, ResourceType
 from datalog_gate.schema.resource_types import TypeTable, member_of
-from datalog_gate.stack.model import Alike, Data, Path, Resource, Resources, Stack
+from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.stack.property_values import EMPTY, Leaf, coerce, leaves, path_text
 
 LocatedRow = tuple[Row, Path, Unknown | None]
@@ -52,19 +52,17 @@ class StackContext:
     """The properties of each resource type as one schema; None for types not in the catalogue."""
 
     @cached_property
-    def own(self) -> Resources:
-        """The resources of the stack."""
-        return self.stack.apart
+    def own(self) -> dict[str, Resource]:
+        """The resources of the stack by name."""
+        return self.stack.named
 
     def resource(self, name: str) -> Resource:
         """A resource of the stack, with properties as Heat reads them. Errors: KeyError."""
-        if resource := self.translated.get(name) or self.own.resource(name):
-            return resource
-        raise KeyError(name)
+        return self.translated.get(name) or self.own[name]
 
     def find(self, id: ResourceId) -> Resource | None:
         """The resource with this id in this stack or an outer one."""
-        resource = self.own.resource(id.name)
+        resource = self.own.get(id.name)
         if resource and resource.id == id:
             return resource
         return self.outer.find(id) if self.outer else None
@@ -75,22 +73,13 @@ class Batch:
     """Resources of one type in one stack that exist under the same condition."""
 
     type: str
-    alike: Alike
-    """The ids and properties of the resources."""
+    resources: Sequence[Resource]
+    """The resources, with properties as Heat reads them."""
     property_names: Set[str]
     """The names of all properties of the resources."""
     context: StackContext
     maybe: Unknown | None
     """The undecided condition under which the resources exist."""
-    declared: Iterable[str]
-    """The type of each resource as the template declares it."""
-    built: Sequence[Resource] = ()
-    """The resources that already exist as objects; empty for resources that are `Simple`."""
-
-    @cached_property
-    def resources(self) -> Sequence[Resource]:
-        """The resources, with properties as Heat reads them."""
-        return self.built or [self.context.resource(name) for name in self.alike.properties]
 
 
 @dataclass(slots=True)
@@ -173,11 +162,10 @@ class TableRows:
 
     def rows(self, batch: Batch, rows: RelationRows) -> None:
         """Add the rows of a batch of resources of the table's type."""
-        alike, resource_of, certain = batch.alike, batch.context.resource, rows.certain
+        resources, resource_of, certain = batch.resources, batch.context.resource, rows.certain
         if not self._steps:
-            added = self._rows(
-                (alike.ids, repeat(batch.context.stack.id)), alike.properties.values(), batch.property_names
-            )
+            known = [resource.id for resource in resources], repeat(batch.context.stack.id)
+            added = self._rows(known, [resource.properties for resource in resources], batch.property_names)
             certain |= dict.fromkeys(added, resource_of)
             return
         name = self._steps[0].name
@@ -185,8 +173,8 @@ class TableRows:
         if name not in batch.property_names and self._default is None:
             return
         ids, indexes, members = [], [], []
-        for id, (resource_name, properties) in zip(alike.ids, alike.properties.items(), strict=True):
-            data = properties.get(name)
+        for resource in resources:
+            id, data = resource.id, resource.properties.get(name)
             if self._flat and type(data) is list:
                 for index, member in enumerate(data):
                     if takes_maps and type(member) is dict:
@@ -197,9 +185,9 @@ class TableRows:
                         certain[id, index, member] = resource_of
                     else:
                         fact = self._member(self._steps, member, (id, index), ("properties", name, index))
-                        rows.add(resource_of(resource_name), fact)
+                        rows.add(resource, fact)
             elif data is not None or self._default is not None:
-                rows.add(resource_of(resource_name), self._below(self._steps, properties, (id,), _PROPERTIES))
+                rows.add(resource, self._below(self._steps, resource.properties, (id,), _PROPERTIES))
         certain |= dict.fromkeys(self._rows((ids, indexes), members, set().union(*members)), resource_of)
 
     def _rows(

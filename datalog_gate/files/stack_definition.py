@@ -38,7 +38,7 @@ class Leftovers:
                 yield stack, describe_leftover(stack, key, built, catalogue)
                 continue
             holder, _, own = built.rpartition("/")
-            if holder in stacks and (resource := stacks[holder].apart.resource(own)):
+            if holder in stacks and (resource := stacks[holder].named.get(own)):
                 if resource.nested and resource.nested.id in self.definition.held.stacks:
                     resource = replace(resource, nested=replace(resource.nested, resources=()))
                 yield stack, mark_leftover(resource, stack, key)

@@ -11,7 +11,7 @@ from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import replace
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.stack.model import Resource, Resources, Stack
+from datalog_gate.stack.model import Resource, Stack
 
 
 def mark_leftover(resource: Resource, stack: str, name: str) -> Resource:
@@ -40,11 +40,10 @@ def describe_leftover(stack: str, name: str, type_name: str, catalogue: Catalogu
 
 def add_leftovers(stack: Stack, leftovers: Mapping[str, Sequence[Resource]]) -> Stack:
     """The stack with leftover resources, given by the path of the stack that they are in."""
-    own = stack.apart
-    added = {resource.name: resource for resource in leftovers.get(stack.id, ()) if own.resource(resource.name) is None}
-    others = {
-        name: replace(resource, nested=add_leftovers(resource.nested, leftovers)) if resource.nested else resource
-        for name, resource in {**own.others, **added}.items()
-    }
-    resources = Resources(others, (*own.named, *added), own.types, own.ids, own.defined)
+    own = stack.named
+    added = {resource.name: resource for resource in leftovers.get(stack.id, ()) if resource.name not in own}
+    resources = tuple(
+        replace(resource, nested=add_leftovers(resource.nested, leftovers)) if resource.nested else resource
+        for resource in {**own, **added}.values()
+    )
     return replace(stack, resources=resources, source=None)  # reading it again would not find them

@@ -6,9 +6,8 @@ not known yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from typing import Protocol
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass, field
@@ -120,70 +119,7 @@ def sizes(resource: Resource) -> Collection[Unknown]:
     """The unknowns that decide the number of members, if the resource is a group."""
     if resource.nested is None or resource.type not in GROUPS:
         return ()
-    return dict.fromkeys(member.maybe for member in resource.nested.apart.others.values() if member.maybe)
-
-
-@dataclass(frozen=True, slots=True)
-class Alike:
-    """Resources of one type: the properties of each by name, and its id at the same index."""
-
-    properties: dict[str, Mapping[str, Data]] = field(default_factory=dict)
-    ids: list[ResourceId] = field(default_factory=list)
-
-
-@dataclass(frozen=True, eq=False)
-class Resources(Sequence[Resource]):
-    """The resources of a template. *Simple* ones are stored by type: they have only properties, which refer to others,
-    if at all, as whole values. A `Resource` object is created on demand, since most rules don't need one."""
-
-    others: Mapping[str, Resource]
-    """Those that are not simple: only these have nested stacks, conditions or hidden values."""
-    order: Iterable[str]
-    """The names of all, and perhaps of others, in order."""
-    types: Mapping[str, Alike] = field(default_factory=dict)
-    ids: Mapping[str, ResourceId] = field(default_factory=dict)
-    """The ids of the simple ones by name."""
-    defined: Callable[[str], Definition] | None = field(default=None, repr=False)
-    _made: dict[str, Resource] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def named(self) -> Mapping[str, Resource]:
-        """All resources by name, in order."""
-        for kind, alike in self.types.items():
-            for name, properties in alike.properties.items():
-                if name not in self._made:
-                    self._make(name, kind, properties)
-        resources = {**self._made, **self.others}
-        return {name: resources[name] for name in self.order if name in resources}
-
-    @cached_property
-    def _all(self) -> Sequence[Resource]:
-        return tuple(self.named.values())
-
-    def resource(self, name: str) -> Resource | None:
-        """The resource with that name, if it exists."""
-        if name in self.ids and name not in self._made:
-            for kind, alike in self.types.items():
-                if name in alike.properties:
-                    self._make(name, kind, alike.properties[name])
-        return self._made.get(name) or self.others.get(name)
-
-    def _make(self, name: str, kind: str, properties: Mapping[str, Data]) -> None:
-        requires = {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
-        resource = Resource(self.ids[name], name, kind, kind, properties, requires, self.defined)
-        self._made.setdefault(name, resource)  # another thread may have created it
-
-    def __len__(self) -> int:
-        return len(self.ids) + len(self.others)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._all[index]
-
-    def __iter__(self) -> Iterator[Resource]:
-        return iter(self._all)
-
-    def __eq__(self, other: object) -> bool:
-        return self._all == tuple(other) if isinstance(other, Resources | tuple) else NotImplemented
+    return dict.fromkeys(member.maybe for member in resource.nested.resources if member.maybe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,16 +211,13 @@ class Stack:
         return (self.defined(path) if path else None) or self.place
 
     @property
-    def apart(self) -> Resources:
-        """Its resources, with the simple ones separate if the reader separated them."""
-        if isinstance(self.resources, Resources):
-            return self.resources
-        named = {resource.name: resource for resource in self.resources}
-        return Resources(named, named)
+    def named(self) -> dict[str, Resource]:
+        """Its resources by name."""
+        return {resource.name: resource for resource in self.resources}
 
     def walk(self) -> Iterator[Stack]:
         """Yield this stack and every nested stack, parents first."""
         yield self
-        for resource in self.apart.others.values():
+        for resource in self.resources:
             if resource.nested:
                 yield from resource.nested.walk()

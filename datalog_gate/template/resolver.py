@@ -12,7 +12,7 @@ from typing import Never
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.unknown import LOGIC, call
 from datalog_gate.base.values import ResourceId, Unknown, bases
-from datalog_gate.stack.model import GROUPS, Data, Locate, Path, Resource, Resources, Stack, Template
+from datalog_gate.stack.model import GROUPS, Data, Locate, Path, Resource, Stack, Template
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, size_of, steps_of
 from datalog_gate.template.environment import Environment, Registry
@@ -88,8 +88,6 @@ class Scope:
     """The resources required by the current one, each with the reason."""
     done: dict[str, Resource | None] = field(default_factory=dict)
     """The resources that were read; None while one is being read."""
-    begun: dict[str, tuple[str, Mapping[str, Data], Sequence[str]]] = field(default_factory=dict)
-    """Partly resolved resources: the type, the properties, and the keys of unresolved ones."""
     decided: dict[str, bool | Unknown | None] = field(default_factory=dict)
     """The resolved conditions; None while one is being resolved."""
     hidden: Hidden = field(default_factory=Hidden)
@@ -102,8 +100,6 @@ class Scope:
     """The number of references to nothing in outputs that Heat builds without a value."""
     reading: int = 0
     """The number of resources being read."""
-    simple: Resources = field(default_factory=lambda: Resources({}, ()))
-    """The resources that were read on the fast path."""
 
     def sure(self, name: str) -> ResourceId | None:
         """The id of a resource that the template defines without a condition."""
@@ -118,10 +114,6 @@ class Scope:
         functions is returned unchanged, so that large plain data is not copied."""
         value = self._resolve(data, path, self.dialect.functions if names is None else names)
         return None if value is OMITTED else value
-
-    def resolve_part(self, data: Data, path: Path) -> Data:
-        """As `resolve`, but returns `OMITTED` for data to be left out of a map."""
-        return self._resolve(data, path, self.dialect.functions)
 
     def _resolve(self, data: Data, path: Path, known: frozenset[str]) -> Data:
         items: Iterable[tuple[str | int, Data]]

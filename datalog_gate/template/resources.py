@@ -5,7 +5,7 @@ A definition is in a template, or is created by a group for its members.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from datalog_gate.base.diagnostics import Span, closest
@@ -14,14 +14,14 @@ from datalog_gate.base.expression import content
 from datalog_gate.base.records import replace as with_changes
 from datalog_gate.base.unknown import call, derived
 from datalog_gate.base.values import OPEN, ResourceId, Unknown
-from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
+from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Data, Path, Resource, Stack
 from datalog_gate.template.dialect import Dialect, dialect_of
-from datalog_gate.template.document import MAX_DEPTH, Document, data_document
+from datalog_gate.template.document import Document, data_document
 from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Resolved, WorkAccount, read_environments
 from datalog_gate.template.held import HeldStack, label_of
 from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group, report_wrong
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters
-from datalog_gate.template.resolver import OMITTED, SCALARS, Nesting, Scope
+from datalog_gate.template.resolver import Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
 
 _PER_RESOURCE, _PER_STACK, _PER_PROPERTY, _PER_PART, _PER_NAME = 10, 100, 10, 8, 4
@@ -41,20 +41,16 @@ def parsed(tree: Tree, file: str, text: Text, as_json: bool = True) -> Document:
     return tree.document(file, text, as_json) if isinstance(text, str) else data_document(text, file, has_paths=as_json)
 
 
-def read_resources(scope: Scope) -> Resources:
+def read_resources(scope: Scope) -> tuple[Resource, ...]:
     """The resources of a template, in order. Circular requirements are reported."""
     registry = scope.inside.registry
     if registry.resources:
         scope.inside = with_changes(scope.inside, registry=registry.spread(_loaded(scope), scope.tree.spend))
-    scope.simple = simple = _simple_resources(scope)
-    others: dict[str, Resource] = {}
-    for name in scope.definitions:
-        if name not in simple.ids and (resource := scope.read(scope, name)):
-            others[name] = resource
-    for circle in _circles(others):
+    resources = {name: resource for name in scope.definitions if (resource := scope.read(scope, name))}
+    for circle in _circles(resources):
         message = f"resources depend on each other: {' -> '.join(circle)}"
-        scope.tree.report("bad-reference", message, others[circle[0]].locate(()))
-    return with_changes(simple, others=others)
+        scope.tree.report("bad-reference", message, resources[circle[0]].locate(()))
+    return tuple(resources.values())
 
 
 def _loaded(scope: Scope) -> Iterator[tuple[str, str]]:
@@ -69,13 +65,10 @@ def read_resource(scope: Scope, name: str) -> Resource | None:
     """The resource, read once. None if its condition is false, or while it is being read."""
     if name in scope.done:
         return scope.done[name]
-    if resource := scope.simple.resource(name):
-        return resource
     scope.done[name] = None
     outer, scope.requires = scope.requires, {}
     scope.reading += 1
-    begun = scope.begun.get(name)
-    scope.done[name] = _finish(scope, name, *begun) if begun else _from_definition(scope, name)
+    scope.done[name] = _from_definition(scope, name)
     scope.reading -= 1
     scope.requires = outer
     return scope.done[name]
@@ -483,96 +476,3 @@ def _circles(resources: Mapping[str, Resource]) -> list[list[str]]:
                 pending.append((name, True))
                 pending += [(required, False) for required in resources[name].requires if required in resources]
     return circles
-
-
-def _simple_resources(scope: Scope) -> Resources:
-    """The simple resources of a template, most of those in a large one.
-
-    Their types nest nothing, and their properties call no function except `get_resource` for an earlier resource. The
-    result is the same as that of `read_resource`, in a quarter of the time. Errors: InputError beyond the limits of the
-    tree.
-    """
-    ids: dict[str, ResourceId] = {}
-    types: dict[str, Alike] = {}
-    document, hidden, given, names = scope.document, scope.hidden, scope.given, scope.dialect.names
-
-    def defined(name: str) -> Where:  # not through the scope, which holds the resources: cycles are freed late
-        return Where(document, ("resources", name), names, hidden, given)
-
-    simple = Resources({}, scope.definitions, types, ids, defined)
-    registry = scope.inside.registry
-    if not scope.dialect.hot or not registry.is_empty or scope.hidden.paths:
-        return simple
-    stops = scope.dialect.functions | scope.dialect.removed
-    base, work = f"{scope.inside.id}/", 0
-    new = tuple.__new__
-    left: list[str] = []
-    for name, definition in scope.definitions.items():
-        if type(definition) is not dict or len(definition) != 2 or "/" in name:
-            continue
-        kind, properties = definition.get("type"), definition.get("properties")
-        if type(kind) is not str or type(properties) is not dict:
-            continue
-        if len(properties) == 1 and properties.keys() & stops:
-            continue
-        alike = types.get(kind)
-        if alike is None and (kind in NESTING or kind.endswith(TEMPLATE_ENDINGS)):
-            continue
-        parts, resolved = len(properties), properties
-        for key, value in properties.items():
-            if type(value) in SCALARS:
-                continue
-            target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
-            if type(target) is str and (other := ids.get(target)):
-                resolved = resolved if resolved is not properties else properties.copy()
-                resolved[key] = other
-            elif (more := _parts(value, stops, MAX_DEPTH - 4)) is not None:
-                parts += more
-            else:
-                left.append(key)
-        work += parts
-        if left:
-            scope.begun[name] = kind, resolved, left
-            left = []
-            continue
-        alike = types[kind] = alike or Alike()
-        ids[name] = own = new(ResourceId, (base + name,))  # equivalent to `ResourceId(...)`, in two thirds of the time
-        alike.ids.append(own)
-        alike.properties[name] = resolved
-    scope.tree.spend(work)
-    scope.tree.count(len(ids) + len(scope.begun), document.below(("resources",)))
-    return simple
-
-
-def _finish(scope: Scope, name: str, kind: str, begun: Mapping[str, Data], left: Container[str]) -> Resource:
-    """The resource, with its remaining properties `left` resolved."""
-    properties: dict[str, Data] = {}
-    for key, value in begun.items():
-        if key in left:
-            value = scope.resolve_part(value, ("resources", name, "properties", key))
-        elif isinstance(value, ResourceId):
-            scope.requires.setdefault(value.name, "reference")  # the first requirement gives the reason
-        if value is not OMITTED:
-            properties[key] = value
-    own = ResourceId(f"{scope.inside.id}/{name}")
-    return Resource(own, name, kind, kind, properties, scope.requires, scope.simple.defined)
-
-
-def _parts(data: Data, stops: frozenset[str], depth: int) -> int | None:
-    """The number of parts of plain data; None if it is not plain, or too deep."""
-    if type(data) is dict:
-        if len(data) == 1 and not stops.isdisjoint(data):
-            return None
-        values: Iterable[Data] = data.values()
-    elif type(data) is list:
-        values = data
-    else:
-        return None
-    parts = len(data)
-    for value in values:
-        if type(value) not in SCALARS:
-            more = _parts(value, stops, depth - 1) if depth else None
-            if more is None:
-                return None
-            parts += more
-    return parts

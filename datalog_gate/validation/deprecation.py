@@ -33,9 +33,9 @@ def _find_in_stack(stack: Stack, catalogue: Catalogue) -> Iterator[Diagnostic]:
             words = f"write `{target[-1] if target[:-1] == names[:-1] else format_path(target)}`" if target else None
             place = resource.locate_key(("properties", *path))
             yield from _warn(part.status, f"`{format_path(path)}` of {kind.name}", place, words)
-    template = stack.template
+    template, named = stack.template, stack.named
     for path, (name, keys) in template.attributes.items() if template and template.stack == stack.id else ():
-        owner = stack.apart.resource(name)
+        owner = named.get(name)
         kind = catalogue.type(owner.type) if owner else None
         if kind and keys:
             status = kind.attribute_status.get(str(keys[0]), ())

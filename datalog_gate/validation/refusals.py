@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, in_order, slip, suggest_name
@@ -17,7 +16,7 @@ from datalog_gate.base.unknown import undecided
 from datalog_gate.base.values import ResourceId
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import ResourceType
-from datalog_gate.stack.model import CHAIN, NESTING, RESOURCE_GROUP, SCALING_GROUP, Data, Resource, Resources, Stack
+from datalog_gate.stack.model import CHAIN, NESTING, RESOURCE_GROUP, SCALING_GROUP, Data, Resource, Stack
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.validation.properties import Mistake, Moves, check_properties, find_moves, format_path, format_value
@@ -97,15 +96,7 @@ class _RefusalSearch:
     def check_stack(self, stack: Stack) -> None:
         """Check one stack."""
         self._check_values(stack)
-        resources = stack.apart
-        for type_name, alike in resources.types.items():
-            kind, is_known = self._type(type_name), self.catalogue.type(type_name) is not None
-            for name, properties in alike.properties.items():
-                if not is_known:
-                    self._check_type(resources.named[name])
-                if kind and (mistakes := list(self._mistakes(kind, properties))):
-                    self._add_mistakes(stack, resources.named[name], mistakes)
-        for resource in resources.others.values():
+        for resource in stack.resources:
             self._check_resource(stack, resource)
         self._check_names(stack)
         self._check_attributes(stack)
@@ -271,9 +262,9 @@ class _RefusalSearch:
                 self._add("unknown-property", message, place, suggest_name(near, "`") if near else others)
 
     def _check_names(self, stack: Stack) -> None:
-        resources = stack.apart
+        resources = stack.named
         for parameter in stack.parameters:
-            resource = resources.resource(parameter.name)
+            resource = resources.get(parameter.name)
             if resource and not resource.maybe:
                 message = f"`{parameter.name}` is a parameter and a resource"
                 self._add("duplicate-name", message, resource.locate(()), "give one of them another name")
@@ -282,10 +273,10 @@ class _RefusalSearch:
         template = stack.template
         if template is None or template.stack != stack.id:
             return
-        resources = stack.apart
+        resources = stack.named
         for path, (name, keys) in template.attributes.items():
-            resource = resources.resource(name)
-            reader = resources.resource(str(path[1])) if path[0] in ("resources", "Resources") else None
+            resource = resources.get(name)
+            reader = resources.get(str(path[1])) if path[0] in ("resources", "Resources") else None
             lack = self._find_lack(resource, keys) if resource and not (reader and self._is_unread(reader)) else None
             if lack is None:
                 continue
@@ -304,7 +295,7 @@ class _RefusalSearch:
         kind = self._type(resource.type)
         by_template = kind is None and resource.nested is not None and resource.type not in NESTING
         if resource.nested and (resource.type in _OF_MEMBERS or (by_template and key.startswith("resource."))):
-            members, rest = _pick_members(resource, resource.nested.apart, keys, kind.attributes if kind else {})
+            members, rest = _pick_members(resource, resource.nested.named, keys, kind.attributes if kind else {})
             at = step + len(keys) - len(rest)
             lacks = (self._find_lack(member, rest, at, now and not by_template) for member in members)
             return next(filter(None, lacks), None)
@@ -319,21 +310,21 @@ class _RefusalSearch:
 
 
 def _pick_members(
-    group: Resource, resources: Resources, keys: Sequence[Data], own: Collection[str]
+    group: Resource, resources: Mapping[str, Resource], keys: Sequence[Data], own: Collection[str]
 ) -> tuple[list[Resource], Sequence[Data]]:
     """The resources in a group whose attributes Heat reads for the keys, of those that are alike one; and the keys that
     it reads of them. `own` are the attributes of the group (`_nested_output_defns`, heat/engine/resources/openstack/
     heat/resource_group.py)."""
     first, *rest = keys
     scaling = group.type == SCALING_GROUP
-    chosen = [*resources.others, *(name for alike in resources.types.values() for name in islice(alike.properties, 1))]
+    chosen = [*resources]
     if str(first).startswith("resource."):
         name, *attributes = str(first).split(".", 2)[1:]
         keys = [*attributes, *rest]
         chosen = chosen if scaling else [name]
     elif first in own or scaling:
         keys = rest if first in ("attributes", "outputs", "outputs_list") else []
-    members = map(resources.resource, chosen)
+    members = map(resources.get, chosen)
     return [member for member in members if member and not member.maybe], keys
 
 

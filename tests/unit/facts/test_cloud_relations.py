@@ -131,7 +131,7 @@ def test_the_rows_of_each_stack_have_its_project_and_keep_their_places() -> None
     add_cloud_facts(facts, stacks, {"a": "p1"}, SHIPPED, ["heat:resource", relation])
     kind = "OS::Nova::Server"
     assert [(name, row, located and located[0]) for name, row, located in facts] == [
-        (relation, (ResourceId(f"{stack.id}/s"), stack.id, "s", kind, kind, project), stack.apart.resource("s"))
+        (relation, (ResourceId(f"{stack.id}/s"), stack.id, "s", kind, kind, project), stack.named["s"])
         for stack, project in zip(stacks, ("p1", None), strict=True)
     ]
 
