@@ -111,6 +111,10 @@ class Where:
         """As `Definition.hides`."""
         return self.hidden.holds(self._whole(path), partly)
 
+    def show(self, path: Path, value: object) -> str:
+        """As `Hidden.show`."""
+        return self.hidden.show(self._whole(path), value)
+
     def hide(self, path: Path) -> None:
         """Record that the value there is hidden."""
         self.hidden.add(self._whole(path))
@@ -280,8 +284,13 @@ def _scaling_size(
         (size, high, (desired, most)),
     ):
         if lesser and greater and not lesser.unknown and not greater.unknown and lesser.least > greater.least:
-            message = f"`{names[0]}` is {lesser.least}, more than `{names[1]}`, {greater.least}: Heat refuses the group"
-            tree.report("group-size", message, where(("properties", names[0])), f"write at most {greater.least}")
+            shown = [
+                where.show(("properties", name), number.least)
+                for name, number in zip(names, (lesser, greater), strict=True)
+            ]
+            message = f"`{names[0]}` is {shown[0]}, more than `{names[1]}`, {shown[1]}: Heat refuses the group"
+            advice = None if where.hides(("properties", names[1]), True) else f"write at most {greater.least}"
+            tree.report("group-size", message, where(("properties", names[0])), advice)
             return size
     if size.unknown is None or _comes_later(size.unknown):
         return size
@@ -339,9 +348,11 @@ def _size(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -
     if number is not None and number >= 0:
         return Size(number, number)
     if number is not None and name != "Size":  # an instance group starts with any
-        tree.report("group-size", f"`{name}` is {number}: Heat refuses the group", place, "write 0 or more")
+        message = f"`{name}` is {where.show(('properties', name), number)}: Heat refuses the group"
+        tree.report("group-size", message, place, "write 0 or more")
     # Heat refuses it; the size is not known here
-    return Size(0, inf, Unknown(phrase(f"the number of members {tree.mask(str(value).strip())[:80]}"), place))
+    shown = where.show(("properties", name), str(value).strip()[:80])
+    return Size(0, inf, Unknown(phrase(f"the number of members {shown}"), place))
 
 
 def _whole(value: object) -> int | None:
@@ -396,7 +407,7 @@ def report_wrong(message: str, holder: Mapping[str, Data], path: Path, where: Wh
     advice: str | None = None
     if holder.get(name) is not None:
         place = where(path)
-    elif near := _near(name, holder):
+    elif not where.hides(path[:-1], False) and (near := _near(name, holder)):
         place, advice = where.key_place((*path[:-1], near)), suggest_name(name, "`")
         message = f"{f'`{path[-2]}`' if path[2:] else 'the resource'} has no property `{near}`"
     else:
@@ -468,7 +479,8 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
         return Group((), place)
     unsure = next((type_name for type_name in types if isinstance(type_name, Unknown)), None)
     if wrong := [type_name for type_name in types if not isinstance(type_name, str | Unknown)]:
-        tree.report("bad-template", f"`{wrong[0]}` can't be the type of a member of a chain", place(("type",)))
+        message = f"`{place.show(('type',), wrong[0])}` can't be the type of a member of a chain"
+        tree.report("bad-template", message, place(("type",)))
     concurrent = str(properties.get("concurrent")).lower() == "true"
     members = [
         Member(str(at), kind, shared, None, str(at - 1) if at and not concurrent else None)

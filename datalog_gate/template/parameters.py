@@ -73,7 +73,8 @@ Report = Callable[[str, str, str, str | None, Span | None], None]
 class Given:
     """A value from outside the template. `origin` is as in `Parameter`, `place` is where the user names it, `written`
     where its value is written, `hidden` says that it came from a hidden parameter, `locate` returns the place of a
-    path. `facade` says that it is a property of the resource whose type is the template."""
+    path. `facade` says that it is a property of the resource whose type is the template, `named_by_hidden` that even
+    its name came from a hidden parameter."""
 
     value: Data
     origin: str
@@ -82,6 +83,7 @@ class Given:
     hidden: bool = False
     locate: Locate = nowhere
     facade: bool = False
+    named_by_hidden: bool = False
 
 
 def declared_types(template: Data) -> dict[str, Data]:
@@ -150,9 +152,11 @@ def read_parameters(section: Mapping[str, Data], scope: ParameterScope) -> tuple
     """The parameters in the order of the section."""
     for at, name in enumerate(sorted(scope.given.keys() - section.keys())):
         # after many bad names the search is not worthwhile
-        near = closest(name, section) if at < 10 and len(section) <= MAX_CANDIDATES else None
-        message, advice = f"there is no parameter `{name}`", near and suggest_name(near, "`")
-        scope.report("bad-parameter", message, name, advice, scope.given[name].place)
+        source = scope.given[name]
+        is_compared = at < 10 and len(section) <= MAX_CANDIDATES and not source.named_by_hidden
+        near = closest(name, section) if is_compared else None
+        message = f"there is no parameter `{MASK if source.named_by_hidden else name}`"
+        scope.report("bad-parameter", message, name, near and suggest_name(near, "`"), source.place)
     return tuple(_parameter(name, definition, scope) for name, definition in section.items())
 
 

@@ -181,7 +181,8 @@ class Scope:
         if isinstance(value, bool | Unknown):
             return value
         if not isinstance(value, str) or value not in self.conditions:
-            self._wrong("bad-reference", f"there is no condition `{value}`", path, self.conditions, value)
+            message = f"there is no condition `{self.hidden.show(path, value)}`"
+            self._wrong("bad-reference", message, path, self.conditions, value)
             return True
         touched = self.touched
         if value not in self.decided:
@@ -192,7 +193,8 @@ class Scope:
             self.touched += 1
         truth = self.decided[value]
         if truth is None:
-            self._wrong("bad-reference", f"the condition `{value}` depends on itself", path)
+            message = f"the condition `{self.hidden.show(path, value)}` depends on itself"
+            self._wrong("bad-reference", message, path)
             return True
         return truth
 
@@ -270,7 +272,8 @@ class Scope:
             if not self._needs_newer(raw, path):
                 known = _ARGUMENTS.get(name, ())
                 wrong = [key for key in arguments if key not in known] if isinstance(arguments, dict) else []
-                self._wrong("bad-function", f"`{name}` {error}", path[:-1], known, wrong[0] if wrong else None)
+                message = f"`{name}` {error}".replace("{}", self.hidden.show(path, error.part))
+                self._wrong("bad-function", message, path[:-1], known, wrong[0] if wrong else None)
             return self.unknown(name, arguments, path[:-1])
         if not isinstance(value, Unknown):
             self.known(name, arguments)
@@ -309,13 +312,17 @@ class Scope:
         return value
 
     def _wrong(self, code: str, message: str, path: Path, known: Iterable[str] = (), word: Data = None) -> None:
-        self.tree.report(code, message, self.document.place(path), self.tree.near(word, known))
+        self.tree.report(code, message, self.document.place(path), self._near(path, word, known))
+
+    def _near(self, path: Path, word: Data, known: Iterable[str]) -> str | None:
+        """A suggestion for a name that came from that path."""
+        return None if self.hidden.holds(path, True) else self.tree.near(word, known)
 
     def _miss(self, kind: str, name: Data, path: Path, known: Iterable[str]) -> Never:
         """Report a reference to nothing. In an output Heat refuses only what it reads when it validates, attributes and
         conditions, and nothing in a stack that exists. Else it builds the stack, and the output has no value. In a
         resource it refuses all but parameters where it does not read them."""
-        message = f"there is no {kind} `{name}`"
+        message = f"there is no {kind} `{self.hidden.show(path, name)}`"
         calls = [(name, path[at + 1 : at + 2]) for at, name in enumerate(path) if name in self.dialect.functions]
         decides = any(name in _CHOICES and at == (0,) for name, at in calls)
         read = decides or any(name in _ATTRIBUTES for name, _ in calls)
@@ -326,7 +333,7 @@ class Scope:
         elif kind == "resource" or decides or "get_resource" in path or not (effect := self._say_unread(path)):
             self._wrong("bad-reference", message, path, known, name)
             raise Undecided
-        self.tree.warn(f"{message}: {effect}", self.document.place(path), self.tree.near(name, known))
+        self.tree.warn(f"{message}: {effect}", self.document.place(path), self._near(path, name, known))
         raise Undecided
 
     def _say_unread(self, path: Path) -> str:
@@ -421,7 +428,8 @@ class Scope:
         if not self._names_resource(name, path, "attribute"):
             return None
         whole = keys[:1] if self.dialect.date == "2013-05-23" else keys  # there the path selects from the whole value
-        self.attributes[path] = name, whole
+        if not self.hidden.holds(path, True):
+            self.attributes[path] = name, whole
         if self.reading >= MAX_READING and name not in self.done:  # so that long chains need no recursion
             for other in _in_order(self.definitions, str(name), self.done):
                 self.read(self, other)
@@ -457,7 +465,8 @@ class Scope:
         if self.exists(name) is False:
             # in Heat an output that refers to it has no value
             if path[0] != self.dialect.key("outputs") or why == "attribute":
-                self._wrong("bad-reference", f"the condition of the resource `{name}` is false", path)
+                message = f"the condition of the resource `{self.hidden.show(path, name)}` is false"
+                self._wrong("bad-reference", message, path)
             return False
         self.requires.setdefault(name, why)
         return True
@@ -473,7 +482,8 @@ class Scope:
             raise Undecided
         if not isinstance(arguments, str):
             raise BadFunction("takes a file's name")
-        fetched = self.tree.file(arguments, self.inside.base, self.document.place(path))
+        is_hidden = self.hidden.holds(path, True)
+        fetched = self.tree.file(arguments, self.inside.base, self.document.place(path), is_hidden)
         if fetched is None:
             raise Undecided
         file, text = fetched
@@ -482,7 +492,7 @@ class Scope:
         self.tree.sent[text] = fetched
         name = self.tree.name_of(file)
         self.files[name] = text
-        if self.hidden.holds(path, True):
+        if is_hidden:
             self.hidden_parts.add(("files", name))
         return text
 

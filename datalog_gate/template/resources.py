@@ -141,7 +141,7 @@ def _known_keys(definition: Mapping[str, Data], dialect: Dialect) -> Collection[
 def _deletion_policy(tree: Tree, dialect: Dialect, written: Data, where: Where) -> str | None:
     policy = dialect.deletion_policy(written)
     if written is not None and policy is None and not isinstance(written, Unknown):
-        message = f"`{written}` is not a deletion policy"
+        message = f"`{where.show(('deletion_policy',), written)}` is not a deletion policy"
         tree.report("bad-template", message, where(("deletion_policy",)), "use Delete or Retain")
     return policy
 
@@ -226,10 +226,11 @@ def _resolve_type(tree: Tree, inside: Nesting, member: Member, where: Where) -> 
     """The type that the registry gives for that of the definition; a wrong entry, which is reported, gives none."""
     try:
         return inside.registry.resolve(member.type, member.name, tree.type_of, tree.spend)
-    except ValueError as error:
+    except ValueError:
         _, file = inside.registry.types.entries.get(member.type, ("", None))
         place = _place_of_mapping(tree, Resolved(member.type, file, member.type), member.name)
-        tree.report("bad-environment", str(error), place or where(("type",)))
+        message = f"the registry maps `{where.show(('type',), member.type)}` in a circle"
+        tree.report("bad-environment", message, place or where(("type",)))
         return Resolved(member.type)
 
 
@@ -363,6 +364,7 @@ def _below(
             name in hidden,
             where.below((*path, name)),
             at == "properties",
+            where.hides(path, False),
         )
         for name, value in given.items()
     }

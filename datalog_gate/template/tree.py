@@ -1,6 +1,7 @@
 """The state and the limits shared by all templates of one reading.
 
-Diagnostics contain no hidden values. Exceeding a limit raises an InputError.
+Diagnostics contain no hidden values: whoever writes a message puts values of the template in it by `Hidden.show`.
+Exceeding a limit raises an InputError.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.records import replace as with_changes
-from datalog_gate.base.secrecy import MASK, masked
+from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Data, Locate, Path
 from datalog_gate.template.assumptions import Assumptions
@@ -26,12 +27,6 @@ from datalog_gate.template.parameters import MAX_CANDIDATES
 
 MAX_RESOURCES = 10_000
 MAX_PROBLEMS = 100
-MAX_MASKED = 10_000_000
-"""The maximum number of characters of a message, times the hidden texts that are looked for in it."""
-LITTLE_WORDS = frozenset(
-    {"a", "an", "and", "as", "at", "by", "for", "has", "in", "is", "it", "no", "not", "of", "or", "to"}
-)
-"""Words that stand in most messages."""
 
 
 @dataclass(slots=True)
@@ -54,6 +49,11 @@ class Hidden:
             return False
         path = tuple(map(str, path))
         return (partly and path in self.paths) or any(self.paths.get(path[:at]) for at in range(len(path) + 1))
+
+    def show(self, path: Path, value: object) -> str:
+        """The value at a path, or what is said of it, for a message: a mask if some of it came from a hidden
+        parameter."""
+        return MASK if self.holds(path, True) else str(value)
 
     def shown(self, path: Path) -> Path:
         """The path, cut where everything below came from a hidden parameter, since its keys are secret too."""
@@ -103,12 +103,12 @@ class Tree:
 
     def report(self, code: str, message: str, span: Span | None, suggestion: str | None = None) -> None:
         """Collect one diagnostic; all are raised together. Errors: InputError when there are `MAX_PROBLEMS`."""
-        self.add(Diagnostic(code, self.mask(message)[:400], span, suggestion))
+        self.add(Diagnostic(code, message[:400], span, suggestion))
 
     def warn(self, message: str, span: Span | None, suggestion: str | None = None, code: str = "bad-reference") -> None:
         """Collect one warning of what Heat does not refuse, unless it would tell of a hidden template."""
         if not self.instead:
-            self.warnings[Diagnostic(code, self.mask(message)[:400], span, suggestion, "warning")] = None
+            self.warnings[Diagnostic(code, message[:400], span, suggestion, "warning")] = None
 
     def add(self, problem: Diagnostic) -> None:
         """Collect one diagnostic, as `report` does."""
@@ -168,21 +168,11 @@ class Tree:
         return {meant.get(key, key): value for key, value in written.items()} if meant else written
 
     def hide(self, value: Data, home: str, written: Expression | None = None) -> None:
-        """Record the texts of a hidden value, so that they are masked in everything written about the stack with that
-        id. They are replaced by `written`, or each by its own number, so that equal texts stay equal."""
+        """Record the texts of a hidden value, so that they are masked in the expressions of the stack with that id.
+        They are replaced by `written`, or each by its own number, so that equal texts stay equal."""
         for leaf in leaves(value, keys=True):
             if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
                 self.secrets.setdefault(str(leaf), written or Expression("hidden", len(self.secrets), home))
-
-    def mask(self, message: str) -> str:
-        """The message with hidden texts masked where they are whole words; a mask if there is too much to look for. A
-        little word of the sentence itself, as in `takes a text`, is masked only between backquotes: elsewhere a mask
-        would name the value rather than hide it."""
-        if len(message) * len(self.secrets) > MAX_MASKED:
-            return MASK
-        for word in LITTLE_WORDS & self.secrets.keys():
-            message = message.replace(f"`{word}`", f"`{MASK}`")
-        return masked(message, self.secrets.keys() - LITTLE_WORDS, words=True)
 
     def mask_sources(self) -> None:
         """Remove hidden values from the texts for excerpts, up to the end of their lines."""
@@ -212,18 +202,18 @@ class Tree:
         self.report(code, message, span)
         raise InputError(self.problems, self.sources)
 
-    def file(self, name: str, base: str, span: Span | None) -> tuple[str, str] | None:
-        """The file with that name. A missing one is reported, except http(s) URLs."""
+    def file(self, name: str, base: str, span: Span | None, hidden: bool = False) -> tuple[str, str] | None:
+        """The file with that name, which may be hidden. A missing one is reported, except http(s) URLs."""
         try:
             fetched = self.fetch(name, base)
         except InputError as error:
             for diagnostic in error.diagnostics:
-                if name in self.secrets:
+                if hidden:
                     diagnostic = Diagnostic(diagnostic.code, f"the file {MASK} can't be read", span)
                 self.add(with_changes(diagnostic, span=diagnostic.span or span))
             return None
         if fetched is None and not is_remote(name):
-            self.report("missing-file", f"there is no file {name}", span)
+            self.report("missing-file", f"there is no file {MASK if hidden else name}", span)
         return fetched
 
     def document(self, file: str, text: str, as_json: bool = True) -> Document:

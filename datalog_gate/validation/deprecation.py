@@ -24,10 +24,12 @@ def find_deprecated(stack: Stack, catalogue: Catalogue) -> tuple[Diagnostic, ...
 def _find_in_stack(stack: Stack, catalogue: Catalogue) -> Iterator[Diagnostic]:
     for resource in stack.resources:
         kind = catalogue.type(resource.type)
-        if kind is None or resource.external:
+        if kind is None or resource.external or resource.hides(("type",), True):
             continue
         yield from _warn(kind.status, f"the type {kind.name}", resource.locate(("type",)))
         for path, part in _find_parts(kind, resource.properties, ()):
+            if resource.hides(("properties", *path[:-1]), False):
+                continue
             names = tuple(step for step in path if isinstance(step, str))
             target = dict(kind.moved).get(names)
             words = f"write `{target[-1] if target[:-1] == names[:-1] else format_path(target)}`" if target else None

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from datalog_gate.base.diagnostics import closest, shorten, suggest_name
+from datalog_gate.base.diagnostics import closest, shorten
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Data, Path
@@ -34,16 +34,21 @@ _TRUTHS = {"true": True, "false": False}
 
 
 class Mistake(NamedTuple):
-    """What is wrong in the properties of a resource."""
+    """What is wrong in the properties of a resource. The value is apart, since it may be hidden."""
 
     code: str
     path: Path
     message: str
+    """What is wrong; of a name follows the map that has or needs it."""
     help: str | None = None
     value: Data = None
-    """The wrong value, which the message tells after `{}`; of a name that is none, the map with it."""
+    """The wrong value, for `{}` in the message; of a name that is none, the map with it."""
     at_once: bool = False
     """Whether Heat refuses it although the value refers to resources that do not exist yet."""
+    reason: str = ""
+    """The end of the message, which tells a part of the value."""
+    near: str | None = None
+    """What the value or name was probably meant to be."""
 
 
 Moves = Mapping[Path, tuple[tuple[str, str | None], ...]]
@@ -89,8 +94,8 @@ def _check_parts(
         elif not moved or (name, None) not in moved:
             yield from check_value(part, value, (*path, name), moves)
     for name in missing:
-        message = f"{_name(owner, path)} needs the property `{name}`"
-        yield Mistake("missing-property", path, message, f"add `{name}`, {_describe(parts[name])}", at_once=True)
+        advice = f"add `{name}`, {_describe(parts[name])}"
+        yield Mistake("missing-property", path, f"needs the property `{name}`", advice, at_once=True)
     for source, target in moved:
         if target and _is_something(data.get(source)) and _is_something(data.get(target)):
             yield Mistake("not-allowed", (*path, source), f"is the same as `{target}`", "give one of them")
@@ -100,17 +105,12 @@ def _unknown(path: Path, owner: ResourceType | Property, near: str | None, missi
     """The mistake of a name that was probably meant to be `near`; `missing` says that Heat misses that."""
     names = sorted(owner.parts)
     others = f"it has {', '.join(names)}" if 0 < len(names) < MANY else None
-    message = f"{_name(owner, path[:-1])} has no property `{path[-1]}`"
-    help_ = suggest_name(near, "`") if near else others
-    return Mistake("unknown-property", path, message, help_, at_once=missing or isinstance(owner, ResourceType))
+    at_once = missing or isinstance(owner, ResourceType)
+    return Mistake("unknown-property", path, "has no property", others, at_once=at_once, near=near)
 
 
 def _describe(part: Property) -> str:
     return f"one of {', '.join(map(str, part.allowed))}" if part.allowed else KINDS[part.kind]
-
-
-def _name(owner: ResourceType | Property, path: Path) -> str:
-    return owner.name if isinstance(owner, ResourceType) else f"`{format_path(path)}`"
 
 
 def _is_something(value: Data) -> bool:
@@ -179,7 +179,9 @@ def _check_constraints(part: Property, value: Data, path: Path) -> Iterator[Mist
         for step, item in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if not isinstance(item, Unknown | ResourceId) and item not in allowed:
                 wrong = path if step is None else (*path, step)
-                yield Mistake("not-allowed", wrong, "can't be {}", _suggest_value(item, part.allowed), item)
+                choices = f"one of {', '.join(map(str, part.allowed))}"
+                near = closest(str(item), map(str, part.allowed))
+                yield Mistake("not-allowed", wrong, "can't be {}", choices, item, near=near)
     elif part.range != (None, None) and isinstance(value, int | float):
         low, high = part.range
         if (low is not None and value < low) or (high is not None and value > high):
@@ -187,16 +189,12 @@ def _check_constraints(part: Property, value: Data, path: Path) -> Iterator[Mist
     if part.length != (None, None) and isinstance(value, str | list | dict):
         low, high = part.length
         if len(value) < (low or 0) or (high is not None and len(value) > high):
-            yield Mistake("bad-length", path, f"must have a length of {_format_range(low, high)}, not {len(value)}")
+            message = f"must have a length of {_format_range(low, high)}"
+            yield Mistake("bad-length", path, message, reason=f", not {len(value)}")
     if part.pattern and isinstance(value, str) and matches_whole(part.pattern, value) is False:
         yield Mistake("bad-pattern", path, f"must match {part.pattern}, unlike {{}}", None, value)
     if part.custom and isinstance(value, str) and (reason := find_reason(part.custom, value)):
-        yield Mistake("bad-text", path, f"can't be {{}}: it {reason}", None, value)
-
-
-def _suggest_value(value: Data, allowed: tuple[object, ...]) -> str:
-    near = closest(str(value), map(str, allowed))
-    return suggest_name(near, "`") if near else f"one of {', '.join(map(str, allowed))}"
+        yield Mistake("bad-text", path, "can't be {}", None, value, reason=f": it {reason}")
 
 
 def _format_range(low: int | None, high: int | None) -> str:

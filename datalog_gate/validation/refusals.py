@@ -12,11 +12,12 @@ from typing import NamedTuple
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, in_order, slip, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.unknown import undecided
 from datalog_gate.base.values import ResourceId
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import ResourceType
-from datalog_gate.stack.model import CHAIN, NESTING, RESOURCE_GROUP, SCALING_GROUP, Data, Resource, Stack
+from datalog_gate.stack.model import CHAIN, NESTING, RESOURCE_GROUP, SCALING_GROUP, Data, Path, Resource, Stack
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 from datalog_gate.validation.properties import Mistake, Moves, check_properties, find_moves, format_path, format_value
@@ -149,7 +150,9 @@ class _RefusalSearch:
         return kind
 
     def _name_type(self, resource: Resource) -> str:
-        """The type that was meant, else the one that is written."""
+        """The type that was meant, else the one that is written; a mask if it came from a hidden parameter."""
+        if resource.hides(("type",), True):
+            return MASK
         kind = self._type(resource.type)
         return kind.name if kind else resource.type
 
@@ -168,12 +171,8 @@ class _RefusalSearch:
             path = ("properties", *mistake.path)
             is_name = mistake.code in ("unknown-property", "missing-property")
             place = resource.locate_key(path if mistake.path else ()) if is_name else resource.locate(path)
-            hidden = not is_name and resource.hides(path, True)
-            shown = "a hidden value" if hidden else format_value(mistake.value)
-            # the reason tells a part of the value
-            message = mistake.message.partition(": it ")[0] if hidden else mistake.message
-            message = message.replace("{}", shown)
-            if newer := _find_newer(stack, mistake.value):
+            is_call = not resource.hides(path, False)
+            if newer := _find_newer(stack, mistake.value) if is_call else None:
                 name, since = newer
                 message = f"`{name}` is there from version {since}; this template is {stack.version}"
                 help_ = f"write `heat_template_version: {since}`"
@@ -183,10 +182,27 @@ class _RefusalSearch:
                 continue
             if mistake.code == "bad-text" and any((was.code, was.span) == (mistake.code, place) for was in self.found):
                 continue  # it was said of the parameter
-            if not is_name:
-                message = f"`{format_path(mistake.path)}` of {self._name_type(resource)} {message}"
-            advice = mistake.help or _suggest_function(stack, mistake.value)
+            message = self._tell_name(resource, mistake) if is_name else self._tell_value(resource, mistake)
+            hidden = resource.hides(path[:-1], False) if is_name else resource.hides(path, True)
+            near = suggest_name(mistake.near, "`") if mistake.near and not hidden else None
+            advice = near or mistake.help or (_suggest_function(stack, mistake.value) if is_call else None)
             self._add(mistake.code, message, place, advice, self._is_found_now(stack, resource, mistake))
+
+    def _tell_name(self, resource: Resource, mistake: Mistake) -> str:
+        """The message of a property that does not exist, or is missing."""
+        path = _shown_path(resource, mistake.path)
+        if mistake.code == "missing-property":
+            owner, message = path, mistake.message
+        else:
+            owner, message = path[:-1], f"{mistake.message} `{path[-1]}`"
+        return f"{f'`{format_path(owner)}`' if owner else self._name_type(resource)} {message}"
+
+    def _tell_value(self, resource: Resource, mistake: Mistake) -> str:
+        """The message of a value that a property can't have, without the value if some of it is hidden."""
+        hidden = resource.hides(("properties", *mistake.path), True)
+        shown, reason = ("a hidden value", "") if hidden else (format_value(mistake.value), mistake.reason)
+        path = format_path(_shown_path(resource, mistake.path))
+        return f"`{path}` of {self._name_type(resource)} {mistake.message.replace('{}', shown)}{reason}"
 
     def _is_found_now(self, stack: Stack, resource: Resource, mistake: Mistake) -> bool:
         """Whether Heat's validation finds a mistake. It does not look at the values of a nested stack, and at most at
@@ -211,8 +227,12 @@ class _RefusalSearch:
         if resource.nested or name.endswith(TEMPLATE_ENDINGS):
             return
         place = self._mapping_place(resource) or resource.locate(("type",))
-        if near := _closest_type(name, self.catalogue.types()):
-            self._add("unknown-type", f"there is no resource type {name}", place, suggest_name(near, "`"))
+        near = _closest_type(name, self.catalogue.types())
+        if hidden := resource.hides(("type",), True):
+            name = MASK
+        if near:
+            advice = None if hidden else suggest_name(near, "`")
+            self._add("unknown-type", f"there is no resource type {name}", place, advice)
             return
         if "/" in name or name.endswith((".yml", ".json")):
             help_ = f"the name of a template ends with {' or '.join(TEMPLATE_ENDINGS)}"
@@ -242,7 +262,8 @@ class _RefusalSearch:
         meant = {closest(name, parameters) for name in resource.properties if name not in parameters}
         for parameter in parameters.values():
             if parameter.origin == "none" and parameter.name not in (*resource.properties, *meant):
-                message = f"{resource.type} needs the property `{parameter.name}`"
+                owner = MASK if resource.hides(("type",), True) else resource.type
+                message = f"{owner} needs the property `{parameter.name}`"
                 help_ = f"add `{parameter.name}`, a parameter of type {parameter.type}"
                 self._add("missing-property", message, resource.locate(()), help_, stack.depth == 0)
 
@@ -252,13 +273,14 @@ class _RefusalSearch:
             message = f"{owner} has no deletion policy Snapshot"
             self._add("not-allowed", message, resource.locate(("deletion_policy",)), "use Delete or Retain")
         policy = resource.update_policy
+        hidden = resource.hides(("update_policy",), False)
         known = {part.name for part in kind.update_policy} if kind else set()
         for name in policy if isinstance(policy, dict) else ():
             if name not in known:
-                near = closest(str(name), known)
+                near = None if hidden else closest(str(name), known)
                 place = resource.locate_key(("update_policy", name))
                 others = f"it has {', '.join(sorted(known))}" if known else "leave it out"
-                message = f"the update policy of {owner} has no `{name}`"
+                message = f"the update policy of {owner} has no `{MASK if hidden else name}`"
                 self._add("unknown-property", message, place, suggest_name(near, "`") if near else others)
 
     def _check_names(self, stack: Stack) -> None:
@@ -326,6 +348,13 @@ def _pick_members(
         keys = rest if first in ("attributes", "outputs", "outputs_list") else []
     members = map(resources.get, chosen)
     return [member for member in members if member and not member.maybe], keys
+
+
+def _shown_path(resource: Resource, path: Path) -> Path:
+    """The path of a property, with a mask for what is below a value that came from a hidden parameter."""
+    ends = (end for end in range(len(path)) if resource.hides(("properties", *path[:end]), False))
+    end = next(ends, None)
+    return path if end is None else (*path[:end], MASK)
 
 
 def _is_of_format(mistake: Mistake) -> bool:

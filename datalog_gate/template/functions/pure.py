@@ -36,7 +36,11 @@ Spend = Callable[[int], None]
 
 
 class BadFunction(Exception):  # noqa: N818 - not every wrong argument is an error of ours
-    """Invalid arguments of a function."""
+    """Invalid arguments of a function: the correct form, or what is wrong with the `part` of them that is at `{}`."""
+
+    def __init__(self, message: str, part: object = None) -> None:
+        super().__init__(message)
+        self.part = part
 
 
 class TooLarge(BadFunction):
@@ -201,14 +205,14 @@ def _replace(
         raise TooLarge("searches too much text")
     spend(len(params) * (4 + len(template) // _SEARCHED))
     if strict and (missing := sorted(key for key in params if key not in template)):
-        raise BadFunction(f"has params that the template does not name: {', '.join(missing)}")
+        raise BadFunction("has params that the template does not name: {}", ", ".join(missing))
     texts = {}
     for key in sorted(sorted(params), key=len, reverse=True):
         if key in template or not empty:
             require_known(params[key])
             texts[key] = _text(params[key])
             if not empty and (params[key] is None or params[key] in ("", [], {})):
-                raise BadFunction(f"has no value for `{key}`")
+                raise BadFunction("has no value for `{}`", key)
     taken, length = set("".join((template, *texts))), len(template)
     marks = (mark for mark in map(chr, range(_FIRST_MARK, _FIRST_MARK + _MARKS)) if mark not in taken)
     inserted: dict[str, str] = {}
@@ -221,7 +225,7 @@ def _replace(
             template = template.replace(key, mark)  # so that inserted texts are not searched
             inserted[mark] = value
     if strict and (missing := sorted(set(params) - used)):
-        raise BadFunction(f"has params that the template does not name: {', '.join(missing)}")
+        raise BadFunction("has params that the template does not name: {}", ", ".join(missing))
     return re.sub(f"[{''.join(inserted)}]", lambda mark: inserted[mark[0]], template) if inserted else template
 
 
@@ -265,7 +269,7 @@ def _str_split(arguments: Data) -> Data:
     try:
         return parts[int(index[0])] if index else parts
     except (ValueError, IndexError, TypeError):
-        raise BadFunction(f"takes an index from 0 to {len(parts) - 1}") from None
+        raise BadFunction("takes an index from 0 to {}", len(parts) - 1) from None
 
 
 def _fn_split(arguments: Data) -> Data:
@@ -284,7 +288,7 @@ def _digest(arguments: Data) -> Data:
     try:
         return hashlib.new(algorithm, text.encode("latin-1"), usedforsecurity=False).hexdigest()
     except (ValueError, TypeError):  # no such algorithm, one without a fixed length, or a text beyond latin-1
-        raise BadFunction(f"can't digest this text with {algorithm}") from None
+        raise BadFunction("can't digest this text with {}", algorithm) from None
 
 
 def _make_url(arguments: Data) -> Data:
@@ -369,7 +373,7 @@ def _map_replace(arguments: Data) -> Data:
         if isinstance(name, dict | list):
             _expect(form)
         if name != key and (name in source or name in result):
-            raise BadFunction(f"gives the key `{name}` twice")
+            raise BadFunction("gives the key `{}` twice", name)
         result[name] = value if isinstance(value, dict | list) else values.get(value, value)
     return result
 

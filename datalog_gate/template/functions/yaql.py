@@ -99,8 +99,8 @@ def _parse(engine: _Engine, expression: str) -> Any:
         return engine.parse(expression)
     except (engine.problem, ValueError) as error:  # also an invalid number or escape
         at = getattr(error, "position", None)
-        where = "" if at is None else f" at character {at + 1}"
-        raise BadFunction(f"has an expression that can't be read{where}") from None
+        where = "" if at is None else " at character {}"
+        raise BadFunction(f"has an expression that can't be read{where}", None if at is None else at + 1) from None
 
 
 def _evaluate(engine: _Engine, query: Any, data: Data) -> Data:

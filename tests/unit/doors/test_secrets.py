@@ -250,13 +250,15 @@ def test_a_list_item_that_holds_a_hidden_value_deep_within_is_covered(tmp_path: 
     ]
 
 
-def test_a_value_is_covered_and_not_the_words_of_a_sentence() -> None:
+def test_a_value_is_covered_and_not_what_the_template_says() -> None:
     text = "heat_template_version: 2018-08-31\nparameters: {p: {type: string, hidden: true, default: a}}\noutputs:\n"
     text += "  o: {value: {str_replace: {template: {get_param: p}, params: 1}}}\n  n: {value: {get_attr: [a, b]}}\n"
+    text += "  m: {value: {get_attr: [{get_param: p}, b]}}\n"
     with pytest.raises(InputError) as wrong:
         dg.read_stack(template=text)
     assert [diagnostic.message for diagnostic in wrong.value.diagnostics] == [
         "`str_replace` takes a text as `template` and a map as `params`",
+        "there is no resource `a`",
         "there is no resource `***`",
     ]
 

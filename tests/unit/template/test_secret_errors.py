@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,8 @@ def test_an_error_over_a_row_without_hidden_values_is_shown(
 
 
 PAIR = {"a": {"get_param": "pw"}, "b": {"get_param": "pw"}}
+WORDS = (PW, "a", "the", "text", "has", "1", "flavr", "networks")
+"""Hidden values: one that stands in no message, words of messages, and names like those of properties."""
 
 
 @pytest.mark.parametrize(
@@ -60,17 +63,25 @@ PAIR = {"a": {"get_param": "pw"}, "b": {"get_param": "pw"}}
         ({"name": {"get_resource": {"get_param": "pw"}}}, "there is no resource `***`"),
         ({"name": {"get_attr": [{"get_param": "pw"}, "x"]}}, "there is no resource `***`"),
         ({"name": {"get_param": {"digest": ["md5", {"get_param": "pw"}]}}}, "there is no parameter `***`"),
+        ({"name": {"if": [{"get_param": "pw"}, 1, 2]}}, "there is no condition `***`"),
         (
-            {"name": {"str_replace_strict": {"template": "x", "params": {"get_param": "blob"}}}},
-            "`str_replace_strict` has params that the template does not name: ***, ***",
+            {"name": {"str_replace_strict": {"template": "", "params": {"get_param": "blob"}}}},
+            "`str_replace_strict` has params that the template does not name: ***",
         ),
+        ({"name": {"str_split": ["?", {"get_param": "pw"}, 9]}}, "`str_split` takes an index from 0 to ***"),
         ({"name": {"map_replace": [{"a": 1, "b": 2}, {"keys": PAIR}]}}, "`map_replace` gives the key `***` twice"),
         ({"name": {"digest": [{"get_param": "pw"}, "x"]}}, "`digest` can't digest this text with ***"),
+        ({"name": {"repeat": {"get_param": "blob"}}}, "`repeat` takes `for_each`, a map of lists, and `template`"),
     ],
 )
 def test_errors_of_a_template_show_no_hidden_value(properties: dict[str, Data], message: str) -> None:
-    template, parameters = stack_of(properties), {"pw": PW, "open": "o"}
-    assert refusals(lambda: dg.read_stack(template=template, parameters=parameters), "message") == [message]
+    for word in WORDS:
+        read = partial(
+            dg.read_stack,
+            template=stack_of(properties),
+            parameters={"pw": word, "blob": {word: word}, "open": "o"},
+        )
+        assert refusals(read, "message", "suggestion") == [(message, None)]
 
 
 @pytest.mark.parametrize("name", [f"/{PW}", f"../{PW}", f"file:///etc/{PW}"])
