@@ -210,7 +210,9 @@ def _load_files(settings: Settings, heat_defaults: Mapping[str, str], before: _R
     try:
         catalogue = apply_defaults(read_catalogue(*settings.catalogue), heat_defaults)
         rules = Rules(load(read_rules(_name_rules(settings), local=False), catalogue))
-        waivers = rules.waivers(settings.waivers or ()) if settings.waivers != STORE else _read_stored(settings, rules)
+        waivers = (
+            rules.waivers(settings.waivers or ()) if settings.waivers != STORE else read_stored_waivers(settings, rules)
+        )
     except OSError as error:
         raise _unreadable(error) from None
     old = before.inventory.value if before and before.rules.catalogue is rules.catalogue else None
@@ -247,7 +249,7 @@ def _read_rule_states(settings: Settings) -> FileStates:
     return states
 
 
-def _read_stored(settings: Settings, rules: Rules) -> tuple[Waiver, ...]:
+def read_stored_waivers(settings: Settings, rules: Rules) -> tuple[Waiver, ...]:
     """Read the waivers of the store, except those for policies that no longer exist. Errors: InputError."""
     from datalog_gate.store.stored_waivers import read_waivers
 

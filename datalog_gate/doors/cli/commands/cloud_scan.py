@@ -36,6 +36,7 @@ from datalog_gate.doors.cli.impact import PolicyImpact, format_impacts
 if TYPE_CHECKING:
     from datalog_gate.doors.cli.reports.entries import ReportedFinding
     from datalog_gate.doors.cli.reports.entries import State as ReportState
+    from datalog_gate.files.inputs import WaiverSource
     from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.scan.feed import Feed, Item
     from datalog_gate.scan.scan_run import RunReport
@@ -105,7 +106,7 @@ def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int
     from datalog_gate.scan.folder_feed import FolderFeed
     from datalog_gate.scan.scan_run import Judges, run
 
-    request = rules.scan_request(options.now, options.inventory, options.waivers or (), options.services)
+    request = rules.scan_request(options.now, options.inventory, _read_waivers(options, rules), options.services)
     with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
         name = _feed_name(options)
         feed = _open_feed(options, store, name)
@@ -115,6 +116,21 @@ def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int
         counts = store.counts()
     print(_format_run(report, counts), flush=True)
     return report, INPUT if report.unread else _exit_code(counts)
+
+
+def _read_waivers(options: argparse.Namespace, rules: Rules) -> WaiverSource:
+    """The waivers of a file, or those in the store of a policy server. Errors: UsageError, InputError."""
+    from datalog_gate.decision_point.inventory_source import STORE
+
+    if options.waivers != STORE:
+        return options.waivers or ()
+    if not options.heat_conf:
+        raise UsageError("--waivers store needs --heat-conf, the configuration that names the store")
+    from datalog_gate.decision_point.policy_reload import read_stored_waivers
+    from datalog_gate.doors.cli.heat_conf import read_settings
+
+    settings, _ = read_settings(Path(options.heat_conf))
+    return read_stored_waivers(settings, rules)
 
 
 def _format_run(report: RunReport, counts: Mapping[Kind, int]) -> str:

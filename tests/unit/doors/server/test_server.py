@@ -366,6 +366,29 @@ def test_a_waiver_is_in_force_at_once_on_each_server_of_the_store(tmp_path: Path
     assert second.ask("POST", "/v2/decisions", body).json["outcome"] == "deny"
 
 
+def test_a_waiver_is_in_force_for_the_next_scan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    api = Api(tmp_path, gate=f"store = {tmp_path}/store\nwaivers = store")
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "web.yaml").write_text(json.dumps(template(99)))
+    scan = ["scan", "run", "--folder", tmp_path / "stacks", "--store", tmp_path / "scan", "--rules", tmp_path / "rules"]
+    scan += ["--waivers", "store", "--heat-conf", tmp_path / "server.conf"]
+    entry = {"policy": "length", "key": {"r": "web/word"}, "reason": "r", "expires": "2127-01-01"}
+    codes = [main([*map(str, scan)])]
+    api.ask("POST", "/v2/waivers", entry)
+    codes += [main([*map(str, scan)])]
+    api.ask("DELETE", "/v2/waivers/S-1")
+    codes += [main([*map(str, scan)])]
+    counts = [line.partition("open: ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert (codes, counts) == (
+        [1, 0, 1],
+        [
+            "1 denied, 0 warned, 0 recorded, 0 waived, 0 undetermined, 0 in error",
+            "0 denied, 0 warned, 0 recorded, 1 waived, 0 undetermined, 0 in error",
+            "1 denied, 0 warned, 0 recorded, 0 waived, 0 undetermined, 0 in error",
+        ],
+    )
+
+
 @pytest.mark.parametrize("gate", ["waivers =", "waivers = FILE", "store = FOLDER/store"])
 def test_a_waiver_that_would_have_no_effect_is_refused_with_the_option_to_set(tmp_path: Path, gate: str) -> None:
     (tmp_path / "waivers.yaml").write_text("waivers: []\n")
