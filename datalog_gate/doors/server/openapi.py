@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from datalog_gate import __version__
 from datalog_gate.doors.server.endpoint import ANYBODY, Endpoint
 from datalog_gate.doors.server.schemas import describe_object
 
+EXAMPLES = Path(__file__).with_name("examples.json")
+"""The body and the answer of each operation, as a test got them."""
 VARIABLE = re.compile(r"{(\w+)}")
 ERROR = describe_object(
     "status",
@@ -37,9 +41,12 @@ KEY = {
 
 def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Describe the endpoints as OpenAPI 3.1."""
+    examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _describe(endpoint)
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _describe(
+            endpoint, examples.get(endpoint.name, {})
+        )
     return {
         "openapi": "3.1.0",
         "info": {
@@ -55,7 +62,7 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _describe(endpoint: Endpoint) -> dict[str, Any]:
+def _describe(endpoint: Endpoint, example: Mapping[str, Any]) -> dict[str, Any]:
     path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 255}}
         for name in VARIABLE.findall(endpoint.path)
@@ -71,12 +78,13 @@ def _describe(endpoint: Endpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": endpoint.name.replace(":", "_"),
         "summary": endpoint.summary,
+        "description": _describe_access(endpoint),
         "tags": [endpoint.name.partition(":")[0]],
         "parameters": [*path, *query, *([KEY] if endpoint.method != "GET" else [])],
         "responses": {
             str(endpoint.status): {
                 "description": endpoint.summary,
-                "content": {endpoint.media_type: {"schema": endpoint.answer}},
+                "content": {endpoint.media_type: {"schema": endpoint.answer, "example": example.get("answer", {})}},
             },
             "4XX": error,
             "5XX": error,
@@ -84,8 +92,17 @@ def _describe(endpoint: Endpoint) -> dict[str, Any]:
         "security": [] if endpoint.allowed == ANYBODY else [{"token": []}],
     }
     if endpoint.body is not None:
-        content = {"application/json": {"schema": endpoint.body}}
+        content = {"application/json": {"schema": endpoint.body, "example": example.get("body")}}
         operation["requestBody"] = {"required": True, "content": content}
     if endpoint.name == "health:show":
         operation["responses"]["503"] = operation["responses"]["200"]
     return operation
+
+
+def _describe_access(endpoint: Endpoint) -> str:
+    """Who may call an endpoint, and what is recorded of it."""
+    if endpoint.allowed == ANYBODY:
+        return "Needs no token."
+    scopes = " or ".join(endpoint.scopes)
+    access = f"Needs a token of a {scopes}. Its rule is `{endpoint.rule}`, by default `{endpoint.allowed}`."
+    return f"{access} Each call is recorded, see `GET /v2/writes`." if endpoint.writes else access
