@@ -1,4 +1,4 @@
-"""Decisions of the server, and its write requests.
+"""Decisions and trials of the server, and its write requests.
 
 A write, its record and its answer are one transaction, under the client's key or a generated one. So there is a record
 of every write, and a repeated request gets the stored answer and is not done again, whatever died in between.
@@ -16,7 +16,7 @@ from sqlalchemy import Table, func, select
 from sqlalchemy.engine import Connection
 
 from datalog_gate.base.records import dataclass
-from datalog_gate.store.tables import api_decisions, api_writes
+from datalog_gate.store.tables import api_decisions, api_trials, api_writes
 from datalog_gate.store.transaction import Store
 
 WAIT = 5.0
@@ -131,6 +131,21 @@ class ApiRecords:
         query = select(api_decisions).where(api_decisions.c.id == id_).order_by(api_decisions.c.at.desc())
         return next(iter(self._read_page(query, api_decisions, projects, None, 1)), None)
 
+    def write_trial(self, id_: str, content: Mapping[str, object]) -> None:
+        """Store a trial, or replace what is stored of it."""
+
+        def work(rows: Connection) -> None:
+            rows.execute(api_trials.delete().where(api_trials.c.id == id_))
+            rows.execute(api_trials.insert().values(id=id_, at=self._clock(), content=dict(content)))
+
+        self.store.run(None, work)
+        self._clean()
+
+    def find_trial(self, id_: str) -> dict[str, Any] | None:
+        """What is stored of a trial."""
+        query = select(api_trials.c.content).where(api_trials.c.id == id_)
+        return self.store.run(None, lambda rows: rows.execute(query).scalar(), reads=True)
+
     def _read_page(
         self, query: Any, table: Table, projects: Collection[str] | None, before: float | None, limit: int
     ) -> list[dict[str, Any]]:
@@ -149,7 +164,7 @@ class ApiRecords:
         self._cleaned = now
 
         def work(rows: Connection) -> None:
-            for table in (api_writes, api_decisions):
+            for table in (api_writes, api_decisions, api_trials):
                 rows.execute(table.delete().where(table.c.at < now - self._seconds))
 
         self.store.run(None, work)

@@ -186,6 +186,14 @@ api_decisions = _table(
 )
 """The decisions of the server, with the data that explains them."""
 
+api_trials = _table(
+    "api_trials",
+    _id("id", primary_key=True),
+    _filled("at", SECONDS, index=True),
+    _filled("content", Json),
+)
+"""The trials of rules at the server, with the time of their last change."""
+
 waivers = _table(
     "waivers",
     _filled("number", BigInteger, primary_key=True, autoincrement=False),

@@ -46,7 +46,9 @@ OPTIONS = (
         help="Timeout for receiving the head of a request, and then its body, in seconds.",
     ),
     cfg.IntOpt("stop_seconds", default=30, min=1, help="Seconds for which requests may go on when the server stops."),
-    cfg.IntOpt("keep_days", default=90, min=1, help="Days for which decisions and the log of changes are kept."),
+    cfg.IntOpt(
+        "keep_days", default=90, min=1, help="Days for which decisions, trials and the log of changes are kept."
+    ),
     cfg.Opt(
         "scan_store",
         type=PLACES["database"],

@@ -1,6 +1,6 @@
 """Trials of rules on a template and on all stored stacks.
 
-A trial is a file in the folder of the server, which all processes of the host share. A run is a thread that writes its
+A trial is in the store, so that any server of the store shows it under its URL. A run is a thread that writes its
 progress. If it has written none for `LOST` seconds, its process has ended.
 """
 
@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import re
 import secrets
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
@@ -29,7 +26,6 @@ from datalog_gate.doors.server.decisions import DECISION, DEFINITION, further_re
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.doors.server.schemas import WITH_PAGE, describe_body, describe_object
-from datalog_gate.doors.server.server_options import find_folder
 from datalog_gate.explain.explanation import Explanation
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.batch import ScanRequest, judge_entry, judge_stack
@@ -38,9 +34,6 @@ from datalog_gate.scan.open_findings import count_stacks, read_entries
 from datalog_gate.validation.refusals import find_refusals
 
 LOG = logging.getLogger(__name__)
-ID = re.compile(r"[0-9a-f]{16}")
-KEPT = 200
-"""The number of trials that are stored: the newest."""
 MOST = 100
 """The maximum number of stored findings of a run."""
 LOST = 60.0
@@ -157,28 +150,14 @@ def _judge_all(call: ApiCall, trial: dict[str, Any], request: ScanRequest) -> No
     _write(call, trial | {"run": run | {"policies": dict(policies), "at": time.time()}})
 
 
-def _folder(call: ApiCall) -> Path:
-    folder = find_folder(call.server.options) / "trials"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
 def _write(call: ApiCall, trial: Mapping[str, Any]) -> None:
-    """Write a trial atomically, and remove the oldest."""
-    folder = _folder(call)
-    part = folder / f".{trial['id']}"
-    part.write_text(json.dumps(trial), "utf-8")
-    part.replace(folder / f"{trial['id']}.json")
-    files = sorted(folder.glob("*.json"), key=os.path.getmtime)
-    for path in files[:-KEPT]:
-        path.unlink(missing_ok=True)
+    call.server.records.write_trial(trial["id"], trial)
 
 
 def _read(call: ApiCall) -> dict[str, Any]:
     """The trial of the path, if it belongs to the caller's project. Errors: ApiError."""
-    path = _folder(call) / f"{call.path['trial']}.json"
-    if ID.fullmatch(call.path["trial"]) and path.exists():
-        trial: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    trial = call.server.records.find_trial(call.path["trial"])
+    if trial:
         own = (trial["project"], trial["user"]) == (call.client.project, call.client.user)
         if own or (trial["project"] and call.client.sees(trial["project"])):
             run = trial["run"]

@@ -351,12 +351,24 @@ def test_a_waiver_given_here_holds_in_each_door_until_it_is_removed(tmp_path: Pa
     assert (codes, outcome("ann")) == ([403, 200, 404], "deny")
 
 
-def test_a_waiver_is_in_force_at_once_on_each_server_of_the_store(tmp_path: Path) -> None:
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Api, Api]:
+    """Two servers of one store."""
     gate = f"store = {tmp_path}/store\nwaivers = store\nreload_seconds = 3600"
-    folders = [tmp_path / name for name in ("a", "b")]
-    for folder in folders:
-        folder.mkdir()
-    first, second = (Api(folder, gate=gate) for folder in folders)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    return Api(tmp_path / "a", gate=gate), Api(tmp_path / "b", gate=gate)
+
+
+def test_a_trial_is_shown_by_each_server_of_the_store(pair: tuple[Api, Api]) -> None:
+    trial = pair[0].ask("POST", "/v2/trials", {"rules": RULES, "template": template(99)}, "ann").json
+    answers = [api.ask("GET", f"/v2/trials/{trial['id']}", user=user) for api in pair for user in ("ann", "bob")]
+    assert [answer.status_code for answer in answers] == [200, 404] * 2
+    assert [answer.json for answer in answers[::2]] == [trial] * 2
+
+
+def test_a_waiver_is_in_force_at_once_on_each_server_of_the_store(pair: tuple[Api, Api]) -> None:
+    first, second = pair
     entry = {"policy": "length", "key": {"r": "stack/word"}, "reason": "r", "expires": "2127-01-01"}
     body = {"template": template(99)}
     assert second.ask("POST", "/v2/decisions", body).json["outcome"] == "deny"
