@@ -81,12 +81,14 @@ def _show_home(call: PageCall) -> Shown:
     return Shown("Cloud", values)
 
 
-def _add_up(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, int]]:
-    """The numbers added up by the values of a column: at most ten, the largest first."""
+def _add_up(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, int, float]]:
+    """The numbers added up by the values of a column, each with its share of all in percent: at most ten, the largest
+    first."""
     numbers: dict[str, int] = {}
     for row in rows:
         numbers[row[name]] = numbers.get(row[name], 0) + row["number"]
-    return sorted(numbers.items(), key=lambda pair: (-pair[1], pair[0]))[:10]
+    largest = sorted(numbers.items(), key=lambda pair: (-pair[1], pair[0]))[:10]
+    return [(value, number, round(100 * number / sum(numbers.values()), 1)) for value, number in largest]
 
 
 def _show_decisions(call: PageCall) -> Shown:

@@ -153,6 +153,16 @@ def test_the_cloud_page_counts_open_findings_by_policy_project_and_owner_and_plo
         "p1 1 By owner Owner Open Share user-0 1 user-1 1 user-3 1 Waiting for approval Nothing is waiting. Newest "
         "decisions There are no decisions yet. Try a template ."
     )
+    shares = re.findall(r'<rect width="([\d.]+)"', answer.text)
+    assert shares == ["66.7", "33.3", "66.7", "33.3", "33.3", "33.3", "33.3"]
+
+
+def test_a_finding_that_is_resolved_is_not_called_denied(browser: Browser) -> None:
+    rows = text_of(browser.get("/pages/stacks/r00000")).partition(" Waive ")[2]
+    assert rows == (
+        "size data has 200 GiB ! Warning template:8 2027-03-01 00:00 open Waive data has 200 GiB "
+        "ssh ssh lets 0.0.0.0/0 reach port 22 resolved template:7 2027-03-01 00:00 2027-03-04 00:00"
+    )
 
 
 def test_a_member_sees_nothing_of_another_project(browser: Browser) -> None:
