@@ -1,6 +1,7 @@
 """Edits of a template's text that write a proved change.
 
-An edit replaces one value, or adds one key. All else stays as it is, byte for byte: comments, order, quotes, anchors.
+An edit replaces one value, or adds one key, which may be a resource. All else stays as it is, byte for byte: comments,
+order, quotes, anchors.
 """
 
 from __future__ import annotations
@@ -29,22 +30,29 @@ def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[s
 
 
 def write_change(text: str, file: str, change: TemplateChange) -> Iterator[TextEdit]:
-    """The edits of a template that write a change of a property, the best first: where its value stands, which may be
-    the default of a parameter or the definition of a group's members, and in the resource itself."""
-    if not change.path or change.place is None or change.place.file != file:
+    """The edits of a template that write a change, the best first: where the value of a property stands, which may be
+    the default of a parameter or the definition of a group's members, and in the resource itself; or a new resource."""
+    if change.place is None or change.place.file != file:
         return
     outline = {entry.path: entry for entry in read_outline(text)}
     document = read_document(text, file)
     dialect = dialect_of(document.data) if isinstance(document.data, dict) else ""
     if isinstance(dialect, str):
         return
-    properties = dialect.key(str(change.path[0]))
-    own = (dialect.resources, change.resource.name, properties, *change.path[1:])
-    targets = [path for path in outline if path != own and _is_scalar(document, path, change)]
-    targets += [own] if own[:2] in outline else _find_members(document, outline, properties, change)
+    new, value = change.resource, change.value
+    if change.path:
+        properties = dialect.key(str(change.path[0]))
+        own = (dialect.resources, new.name, properties, *change.path[1:])
+        targets = [path for path in outline if path != own and _is_scalar(document, path, change)]
+        targets += [own] if own[:2] in outline else _find_members(document, outline, properties, change)
+    else:
+        own = (dialect.resources, new.name)
+        value = {dialect.key("type"): new.type, dialect.key("properties"): dict(new.properties)}
+        others = [path for path in outline if path[:-1] == own[:1] and document.key_place(path) == change.place]
+        targets = [own] if others and own not in outline else []
     for target in targets:
-        edit = _write_value(document, text, outline, target, change.value)
-        if edit and _read_data(apply_edits({file: text}, [edit])[file]) == _put(document.data, target, change.value):
+        edit = _write_value(document, text, outline, target, value)
+        if edit and _read_data(apply_edits({file: text}, [edit])[file]) == _put(document.data, target, value):
             yield edit
 
 
@@ -88,9 +96,19 @@ def _new_key(text: str, file: str, outline: Mapping[Path, OutlineEntry], whole: 
         return None
     line_end = "\r\n" if "\r\n" in text else "\n"
     end = f"{line_end}{' ' * sibling.column}" if sibling.column >= 0 else ", "
-    start = sibling.start - (text[sibling.start - 1] in "\"'")
+    start = _skip_comments(text, sibling.start - (text[sibling.start - 1] in "\"'"))
     is_json = text.lstrip()[:1] == "{"
-    return TextEdit(TextRange(file, start, start), f"{_scalar(name, is_json)}: {_scalar(value, is_json)}{end}")
+    return TextEdit(TextRange(file, start, start), f"{_scalar(name, is_json)}: {_flow(value, is_json)}{end}")
+
+
+def _skip_comments(text: str, key: int) -> int:
+    """Where a line can be put before a key, and before the comments about it that are above and as far indented."""
+    start = text.rfind("\n", 0, key) + 1
+    indent = text[start:key]
+    lines = text[:start].splitlines(keepends=True)
+    while not indent.strip() and lines and lines[-1].startswith(f"{indent}#"):
+        key -= len(lines.pop())
+    return key
 
 
 def _get(data: object, path: Path) -> object:
@@ -127,6 +145,18 @@ def _read_data(text: str) -> object:
 def _is_plain(text: str) -> bool:
     """Whether a text means the same between quotes of either kind."""
     return re.fullmatch(r"[A-Za-z0-9][\w.:/-]*", text) is not None
+
+
+def _flow(value: object, is_json: bool) -> str:
+    """Data on one line."""
+    match value:
+        case dict():
+            return (
+                f"{{{', '.join(f'{_scalar(name, is_json)}: {_flow(part, is_json)}' for name, part in value.items())}}}"
+            )
+        case list():
+            return f"[{', '.join(_flow(part, is_json) for part in value)}]"
+    return _scalar(value, is_json)
 
 
 def _scalar(value: object, is_json: bool) -> str:

@@ -46,7 +46,8 @@ COPYING = ("??", "int", "lower", "trim", "upper")
 
 class TemplateChange(NamedTuple):
     """A changed or new resource of the stack `home`, with a description, the current place of the value, and the number
-    of findings that it fixes. The `value` is plain data for the property at the path; a new resource has no path."""
+    of findings that it fixes. The `value` is plain data for the property at the path; a new resource has no path, and
+    the place of the resource that it is for. An example is a value that its user replaces."""
 
     home: str
     resource: Resource
@@ -55,6 +56,7 @@ class TemplateChange(NamedTuple):
     settled: int = 0
     path: Path = ()
     value: Data = None
+    is_example: bool = False
 
 
 class _Role(IntEnum):
@@ -195,11 +197,7 @@ class Fixes:
                     name, resource = _value(service, node.binding), _value(wanted, node.binding)
                     home = self._home(resource) if isinstance(resource, ResourceId) else None
                     if home and isinstance(name, str) and isinstance(resource, ResourceId):
-                        title = f"grant of {name} for {resource.name}"
-                        properties = {"service": name, "scope": [resource.name]}
-                        grant = Resource(ResourceId(f"{home.id}/{title}"), title, POLICY, POLICY, properties)
-                        text = f"add a resource of type {POLICY} with service: {name}, scope: [{resource.name}]"
-                        yield TemplateChange(home.id, grant, text, None)
+                        yield _make_grant(home, name, resource)
 
     def _home(self, resource: ResourceId) -> Stack | None:
         stacks = (nested for root in self._stacks for nested in root.walk())
@@ -305,6 +303,16 @@ def property_at(kind: ResourceType, steps: Sequence[str | int]) -> Property | No
             schema = next((candidate for candidate in among if candidate.name == step), None)
             among = schema.children if schema else ()
     return schema
+
+
+def _make_grant(home: Stack, service: str, resource: ResourceId) -> TemplateChange:
+    """A grant of a service for a resource of the stack."""
+    name = f"{service}_for_{resource.name}"
+    properties: dict[str, Data] = {"service": service, "scope": [resource.name]}
+    grant = Resource(ResourceId(f"{home.id}/{name}"), name, POLICY, POLICY, properties)
+    text = f"add a resource of type {POLICY} with service: {service}, scope: [{resource.name}]"
+    place = next(member.locate(()) for member in home.resources if member.id == resource)
+    return TemplateChange(home.id, grant, text, place)
 
 
 def _has_word(text: str, word: str) -> bool:
@@ -418,7 +426,9 @@ def _make_change(cell: _Cell, value: Value, words: str) -> TemplateChange | None
     text = f"set {path_text(cell.path[1:])} of {cell.resource.name} to {words or show(value)}"
     resource = replace(cell.resource, properties=properties)
     place = cell.resource.locate(cell.path)
-    return TemplateChange(cell.home, resource, text, place, path=cell.path, value=to_json(value))
+    return TemplateChange(
+        cell.home, resource, text, place, path=cell.path, value=to_json(value), is_example=bool(words)
+    )
 
 
 def _put(data: Data, path: Path, value: Data) -> Any:

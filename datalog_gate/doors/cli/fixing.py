@@ -1,6 +1,7 @@
 """Writes proved fixes into templates: `check --fix`, and `--diff`.
 
-Each fix is judged again as text, with the fixes before it, before the next one is searched.
+Each fix is judged again as text, with the fixes before it, before the next one is searched. A value that is an example
+is not written: its user has to choose one.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Fixing:
                 change = entry.answer.explanation.of(violation).change
             except EngineError:
                 continue
-            if change is None or change.place is None or not os.path.isfile(change.place.file):
+            if change is None or change.is_example or change.place is None or not os.path.isfile(change.place.file):
                 continue
             file = change.place.file
             text = self._texts[file][1] if file in self._texts else read_text(file)  # that of a decision is masked
