@@ -8,13 +8,11 @@ later.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Literal
 
-from datalog_gate.analysis.program import ProgramCache
-from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import DiagnosticsError, EngineError
 from datalog_gate.base.records import dataclass, replace
@@ -112,36 +110,11 @@ def _digest(parts: Iterable[str]) -> str:
     return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-Policies = Mapping[str, frozenset[str]]
-"""The policies for judging each stack, by root."""
-
-
-def judge_batch(
-    entries: Iterable[StackEntry], request: ScanRequest, facts: bool = True, policies: Policies | None = None
-) -> BatchResult:
-    """Judge each stack by itself, by these `policies` or by all. If one can't be read or judged, its result says why.
-    Without `facts` the result has none."""
+def judge_batch(entries: Iterable[StackEntry], request: ScanRequest) -> BatchResult:
+    """Judge each stack by itself. If one can't be read or judged, its result says why."""
     rooted = RootedRows()
-    results = []
-    for entry in entries:
-        own_request = request if policies is None else _restrict(request, policies[entry.root])
-        results.append(judge_entry(entry, own_request, rooted if facts else None))
+    results = [judge_entry(entry, request, rooted) for entry in entries]
     return BatchResult(results, rooted.encode(request.rules.catalogue))
-
-
-_RESTRICTED = ProgramCache[PolicySet]()
-
-
-def _restrict(request: ScanRequest, policies: frozenset[str]) -> ScanRequest:
-    """The request with only some of its policies."""
-    rules = request.rules
-
-    def restrict() -> PolicySet:
-        chosen = tuple(policy for policy in rules.policies if policy.id in policies)
-        program = slice_for(rules.program, frozenset(policy.relation for policy in chosen))
-        return replace(rules, program=program, policies=chosen, unlocks=())
-
-    return replace(request, rules=_RESTRICTED.get(rules.program, policies, restrict))
 
 
 def join(batches: Iterable[BatchResult]) -> BatchResult:

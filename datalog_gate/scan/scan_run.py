@@ -17,10 +17,11 @@ from itertools import islice
 from multiprocessing.connection import wait
 from threading import Thread
 from types import TracebackType
+from typing import TypeVar
 
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.scan.batch import BatchResult, Policies, ScanRequest, join, judge_batch, storable
+from datalog_gate.scan.batch import BatchResult, ScanRequest, join, judge_batch, storable
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.feed import Feed, Gone, Item, StackEntry, Unchanged, Unread
 from datalog_gate.scan.scan_store import ScanStore
@@ -29,6 +30,8 @@ BATCH = 500
 """The number of definitions per transaction."""
 CHUNK = 25
 """The number of definitions that a process takes at once."""
+Judged = TypeVar("Judged")
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -54,22 +57,19 @@ class Judges:
             self._pool = ProcessPoolExecutor(processes, context, _start, (request,))
             self._pool.submit(os.getpid).result()  # forks all of them now
 
-    def judge(
-        self, entries: Sequence[StackEntry], facts: bool = True, policies: Policies | None = None
-    ) -> Callable[[], BatchResult]:
-        """Start judging stacks, by these `policies` or by all. Return a function that waits for the results, in order.
-        With `facts` they contain the facts to store."""
+    def start(
+        self, judge: Callable[[Sequence[Judged], ScanRequest], Result], stacks: Sequence[Judged]
+    ) -> Callable[[], list[Result]]:
+        """Start judging stacks. Return a function that waits for the results of their parts, in order."""
         if self._pool is None:
-            return lambda: judge_batch(entries, self._request, facts, policies)
-        chunks = [entries[at : at + CHUNK] for at in range(0, len(entries), CHUNK)]
-        futures: list[Future[BatchResult]] = [
-            self._pool.submit(_judge, chunk, facts, _of(chunk, policies)) for chunk in chunks
-        ]
-        return lambda: self._join(futures)
+            return lambda: [judge(stacks, self._request)]
+        parts = [stacks[at : at + CHUNK] for at in range(0, len(stacks), CHUNK)]
+        futures = [self._pool.submit(_judge, judge, part) for part in parts]
+        return lambda: self._wait(futures)
 
-    def _join(self, futures: Sequence[Future[BatchResult]]) -> BatchResult:
+    def _wait(self, futures: Sequence[Future[Result]]) -> list[Result]:
         try:
-            return join(future.result() for future in futures)
+            return [future.result() for future in futures]
         except BrokenProcessPool:
             raise EngineError("a judging process was killed: give it more memory, or use fewer processes") from None
 
@@ -102,7 +102,7 @@ def run(
     seen: set[str] = set()
     gone: set[str] = set()
     listed: dict[str, str | None] = {}
-    waiting: Callable[[], BatchResult] | None = None
+    waiting: Callable[[], list[BatchResult]] | None = None
 
     def changed() -> Iterator[StackEntry | Unchanged]:
         """The stacks to judge. What the feed says about others is collected for the end."""
@@ -126,7 +126,8 @@ def run(
                 if isinstance(item, StackEntry) and item.listing != before.listing:
                     listed[item.root] = item.listing
 
-    def write(batch: BatchResult) -> None:
+    def write(parts: Sequence[BatchResult]) -> None:
+        batch = join(parts)
         store.write(batch, name, identity, now)
         report.judged += sum(not result.unread for result in batch.results)
         report.unread |= {result.entry.root: result.unread for result in batch.results if result.unread}
@@ -134,7 +135,7 @@ def run(
     entries = changed()
     while batch := list(islice(entries, BATCH)):
         stored = store.entries(item.root for item in batch if isinstance(item, Unchanged))
-        started = judges.judge([*(item for item in batch if isinstance(item, StackEntry)), *stored])
+        started = judges.start(judge_batch, [*(item for item in batch if isinstance(item, StackEntry)), *stored])
         if waiting:
             write(waiting())
         waiting = started
@@ -169,9 +170,5 @@ def _start(request: ScanRequest) -> None:
     Thread(target=end_with_parent, daemon=True).start()
 
 
-def _judge(entries: Sequence[StackEntry], facts: bool, policies: Policies | None) -> BatchResult:
-    return judge_batch(entries, _REQUEST[0], facts, policies)
-
-
-def _of(entries: Sequence[StackEntry], policies: Policies | None) -> Policies | None:
-    return None if policies is None else {entry.root: policies[entry.root] for entry in entries}
+def _judge(judge: Callable[[Sequence[Judged], ScanRequest], Result], stacks: Sequence[Judged]) -> Result:
+    return judge(stacks, _REQUEST[0])

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -28,13 +28,14 @@ from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
 from datalog_gate.engine.sql.spark import Spark
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation, table_name
 from datalog_gate.files.inputs import read_inventory
-from datalog_gate.scan.batch import Finding, ScanRequest, encode_row, judge_batch
+from datalog_gate.scan.batch import ScanRequest, encode_row
 from datalog_gate.scan.cloud_judgement import CLOUD_BUDGET, cloud_finding, cloud_policies, judge_cloud
 from datalog_gate.scan.code_version import facts_version
+from datalog_gate.scan.doubtful_stacks import DoubtfulStack, StoredRow, counted, judge_doubts
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.scan_store import TABLES, TEMPORARY, ScanStore, create_table
 from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table
-from datalog_gate.scan.stored_judgement import COUNTED, Forecast
+from datalog_gate.scan.stored_judgement import Forecast
 from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, is_all, relation_name
@@ -54,20 +55,6 @@ before all relations."""
 RESULT = "root string, project string, policy string, row string"
 StreamRow = tuple[str, str, Sequence[str | None]]
 """Root, relation and the column values as texts; null if no rule reads the column."""
-
-
-class StoredRow(NamedTuple):
-    """A row of a policy in a stack; the root is empty for the whole cloud."""
-
-    root: str
-    policy: str
-    row: str
-    """As JSON."""
-
-
-def counted(findings: Iterable[Finding]) -> list[StoredRow]:
-    """The rows of findings that a forecast counts."""
-    return [StoredRow(finding.root, finding.policy, finding.row) for finding in findings if finding.state in COUNTED]
 
 
 class ExportedStore(ScanStore):
@@ -238,13 +225,12 @@ class _StackJudge:
             known = [stack for stack in batch if stack.is_stored and stack.judged_by.startswith(version)]
             rows, failed = self._judge_together(known)
             done = {stack.root for stack in known} - failed
-            entries = [
-                StackEntry.from_json(json.loads(stack.entry)) for stack in batch if stack.root not in done or left
+            doubts = [
+                DoubtfulStack(StackEntry.from_json(json.loads(stack.entry)), left if stack.root in done else everything)
+                for stack in batch
+                if stack.root not in done or left
             ]
-            policies = {entry.root: left if entry.root in done else everything for entry in entries}
-            results = judge_batch(entries, self.request, False, policies).results
-            rows = [row for row in rows if row.root in done]
-            rows += counted(finding for result in results for finding in result.findings)
+            rows = [row for row in rows if row.root in done] + judge_doubts(doubts, self.request)
             projects = {stack.root: stack.project for stack in batch}
             yield from ((row.root, projects[row.root], row.policy, row.row) for row in rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -19,9 +19,10 @@ from datalog_gate.engine.sql.compiler import compile_program
 from datalog_gate.engine.sql.database import open_database
 from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, load_facts, temporary_facts
 from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
-from datalog_gate.scan.batch import BatchResult, Finding, ScanRequest
+from datalog_gate.scan.batch import ScanRequest
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.code_version import facts_version
+from datalog_gate.scan.doubtful_stacks import DoubtfulStack, StoredRow, counted, judge_doubts
 from datalog_gate.scan.feed import read
 from datalog_gate.scan.scan_run import BATCH, Judges
 from datalog_gate.scan.scan_store import ScanStore
@@ -31,8 +32,6 @@ from datalog_gate.schema.declaration import MAYBE, RelationRef, relation_name
 from datalog_gate.schema.relations import EFFECTIVE
 from datalog_gate.stack.model import Stack
 
-COUNTED = ("holds", "undetermined")
-"""The states of findings that a forecast counts."""
 STORED_BATCH = 50_000
 """The number of stacks whose stored facts are judged at once, limited by memory."""
 AHEAD = 4
@@ -56,16 +55,11 @@ class Forecast:
 def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: bool = True) -> StackCounts:
     """The findings of a request's rules in all stored stacks. Stored facts are used if possible and permitted;
     otherwise stacks are judged by their definitions. The store is not changed."""
-    counts = Counter[tuple[str, str]]()
-
-    def count(findings: Iterable[Finding]) -> None:
-        counts.update((finding.root, finding.policy) for finding in findings if finding.state in COUNTED)
-
-    count(judge_cloud(store, request))
+    counts = Counter(row[:2] for row in counted(judge_cloud(store, request)))
     judgement = _StoredJudgement(store, request) if ask_facts else None
     everything = frozenset(local_policies(request.rules).values())
     ordered = sorted(store.stacks())
-    waiting: deque[Callable[[], BatchResult]] = deque()
+    waiting: deque[Callable[[], list[list[StoredRow]]]] = deque()
     for start in range(0, len(ordered), STORED_BATCH):
         roots = ordered[start : start + STORED_BATCH]
         findings, left = judgement.judge(roots) if judgement else ([], dict.fromkeys(roots, everything))
@@ -73,12 +67,13 @@ def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: b
             counts[root, policy] += number
         open_ = sorted(root for root, policies in left.items() if policies)
         for at in range(0, len(open_), BATCH):
-            roots = open_[at : at + BATCH]
-            waiting.append(judges.judge(store.entries(roots), False, {root: frozenset(left[root]) for root in roots}))
+            entries = store.entries(open_[at : at + BATCH])
+            doubts = [DoubtfulStack(entry, frozenset(left[entry.root])) for entry in entries]
+            waiting.append(judges.start(judge_doubts, doubts))
             if len(waiting) > AHEAD:
-                count(finding for result in waiting.popleft()().results for finding in result.findings)
+                counts.update(row[:2] for rows in waiting.popleft()() for row in rows)
     for judged in waiting:
-        count(finding for result in judged().results for finding in result.findings)
+        counts.update(row[:2] for rows in judged() for row in rows)
     return counts
 
 

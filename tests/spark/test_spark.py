@@ -23,10 +23,11 @@ from datalog_gate.files.rules import read_rules
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.scan.batch import ScanRequest, judge_batch
 from datalog_gate.scan.cloud_judgement import judge_cloud
+from datalog_gate.scan.doubtful_stacks import StoredRow, counted
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
-from datalog_gate.scan.spark_judgement import ExportedStore, StoredRow, counted, judge_cloud_rows, judge_stacks
+from datalog_gate.scan.spark_judgement import ExportedStore, judge_cloud_rows, judge_stacks
 from datalog_gate.scan.spark_judgement import rejudge as rejudge_on_spark
 from datalog_gate.scan.stored_judgement import Forecast, rejudge, sum_by_project
 from datalog_gate.schema.catalogue import SHIPPED
@@ -74,7 +75,7 @@ def digests(
             run(ListFeed(entries), "test", store, Judges(first, 1), first)
             results[name] = digest(sum_by_project(rejudge(store, asked, Judges(asked, 1)), store.stacks()))
             if name == "duckdb":
-                own = [finding for result in judge_batch(entries, asked, False).results for finding in result.findings]
+                own = [finding for result in judge_batch(entries, asked).results for finding in result.findings]
                 native = [*counted(judge_cloud(store, asked)), *counted(own)]
                 store.export(folder)
     exported = ExportedStore(str(folder), spark, SHIPPED)

@@ -22,7 +22,6 @@ from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.engine.sql.database import Database, open_database
 from datalog_gate.files.stack_definition import StackDefinition
-from datalog_gate.scan import scan_run
 from datalog_gate.scan.batch import ScanRequest, judge_entry, judge_stack
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread, read
@@ -227,10 +226,14 @@ def test_waived_findings_are_stored_as_waived(store: ScanStore) -> None:
     ]
 
 
-def test_a_process_that_is_killed_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan_run, "judge_batch", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+def kill(*_: object) -> None:
+    """Be killed while judging."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_ends_the_run() -> None:
     with Judges(request(), 2) as judges, pytest.raises(EngineError, match="was killed"):
-        judges.judge([entry("a", HUGE)])()
+        judges.start(kill, [entry("a", HUGE)])()
 
 
 def test_processes_find_the_same(store: ScanStore) -> None:
