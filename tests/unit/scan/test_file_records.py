@@ -160,6 +160,19 @@ def test_after_any_history_a_folder_is_known_as_after_a_reading_from_nothing(dis
     assert trusted > sample(3000) / 2  # or the records would be of no use
 
 
+def test_a_file_that_one_of_its_size_and_times_replaces_is_read_again(disks: Callable[[int], Disk]) -> None:
+    disk, memory, fresh = disks(0), Memory(), Memory()
+    for name, text in zip(("web.yaml", "part.yaml"), CONTENTS["part.yaml"], strict=False):
+        (disk.folder / name).write_text(text)
+        disk.touch(disk.folder / name)
+    disk.now += 10 * SECOND
+    memory.scan(disk.folder)
+    (disk.folder / "part.yaml").replace(disk.folder / "web.yaml")
+    memory.scan(disk.folder)
+    fresh.scan(disk.folder)
+    assert memory.roots == fresh.roots
+
+
 @pytest.mark.sampled
 @pytest.mark.timeout(300)
 def test_after_any_history_the_store_is_that_of_a_run_from_nothing(disks: Callable[[int], Disk]) -> None:
