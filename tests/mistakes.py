@@ -187,7 +187,6 @@ _WRITTEN: Mapping[str, Sequence[Mistake | Mapping[str, str] | str]] = {
         'heat:resource(id=x, name=n), matches(n, "^web") = true',
         'os:nova:server(_id=x, name=n), n != null, split(n, ".", 2, part), part = "org"',
         'os:nova:server(_id=x, name=n), n != null, split(n, "-", -1, part), part = "1"',
-        'os:nova:server(_id=x, name=n), n != null, split(n, "", 0, part), part = "1"',
         Mistake(
             'os:neutron:subnet(_id=x, cidr=c), c != null, starts_with(c, "10.0.0.0/8")', files={"web.yaml": SUBNET}
         ),

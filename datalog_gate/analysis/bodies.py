@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, ItemsView, Mapping, Sequence
 from functools import cached_property
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Value
 from datalog_gate.schema.declaration import RelationRef
@@ -26,8 +24,8 @@ Lists = Mapping[RelationRef, Sequence[ir.CheckedRule]]
 class BodyFacts:
     """The literals of a body, those with the bodies around it, and the classes of their equal operands.
 
-    Operands are equal by equations, and by equal calls and aggregates: ``n ?? 0`` is the same value wherever it
-    occurs. `negated` says that the body is in a `not`.
+    Operands are equal by equations, and by equal calls: ``n ?? 0`` is the same value wherever it occurs. `negated` says
+    that the body is in a `not`.
     """
 
     def __init__(
@@ -128,29 +126,15 @@ class BodyFacts:
         return {**places}
 
     def _join_equal(self) -> None:
-        """Join the sides of equations, then the results of equal calls and aggregates."""
-        computing = []
+        """Join the sides of equations, then the results of equal calls."""
         for literal in self.own:
-            if isinstance(literal, ir.Computing):
-                computing.append(literal)
-            elif isinstance(literal, ir.Compare) and literal.equates_variables:
+            if isinstance(literal, ir.Compare) and literal.equates_variables:
                 self._join(literal.left, literal.right)
-        for literal in computing:
+        for literal in self.own:
             match literal:
                 case ir.Call(name, inputs, (ir.Var() as output,)):
-                    key: Hashable = name, tuple(map(self.leader, inputs))
+                    key = name, tuple(map(self.leader, inputs))
                     self._join(self._computed.setdefault(key, output), output)
-                case ir.Fold(function, terms, inner, target):
-                    names: dict[ir.Var, ir.Operand] = {}
-                    for at, var in enumerate(dict.fromkeys(variables(literal))):
-                        names[var] = ir.Var("", f"own {at}") if self._uses[var] == 1 else self.leader(var)
-                    key = function, renamed(terms, names), renamed(inner, names)
-                    self._join(self._computed.setdefault(key, target), target)
-
-    @cached_property
-    def _uses(self) -> Counter[ir.Var]:
-        """The number of literals in which each variable occurs."""
-        return Counter(var for literal in self.around for var in set(variables(literal)))
 
     def _join(self, var: ir.Operand, other: ir.Operand) -> None:
         first, second = self.leader(var), self.leader(other)

@@ -97,7 +97,6 @@ CODES: dict[str, str] = {
     "argument-order": "A builtin whose arguments are probably in the wrong order.",
     "loose-pattern": "A pattern that probably matches something else than was meant, or a text that looks like a "
     "pattern.",
-    "by-position": "Columns of a wide table that are given by position.",
     "one-form": "A policy that reads only one of two ways to write the same in a template.",
     "near-miss": "A policy that finds nothing, although there are rows that it was probably meant to find.",
     "no-policy": "Rules without any policy.",

@@ -1,6 +1,6 @@
 """An input with which a builtin fails.
 
-It is no network, date or size, an empty separator, or the index of a part that a text may lack.
+It is no network, date or size, or the index of a part that a text may lack.
 """
 
 from __future__ import annotations
@@ -62,9 +62,6 @@ def _is_day(text: str) -> bool:
 def _find_parts(call: ir.Call, body: BodyFacts) -> Found:
     """Report a `split` that fails for a text with fewer parts, unless the body tests the text."""
     match call:
-        case ir.Call("split", (_, ir.Const(""), _)) | ir.Call("replace", (_, ir.Const(""), _)):
-            message = f"{call.builtin} fails if the text to look for is empty"
-            yield warn("unguarded", message, call.span, f"write the text that {call.builtin} should look for")
         case ir.Call("split", (ir.Var() as text, ir.Const(str() as separator), ir.Const(int() as index))) if index:
             tests = (near for near in body.around if isinstance(near, ir.Call) and near.builtin in TESTS)
             if index < 0:

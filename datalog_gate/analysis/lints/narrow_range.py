@@ -10,14 +10,16 @@ from collections.abc import Iterable, Mapping
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.linting import Found, Review, lint, warn
+from datalog_gate.analysis.ranges import Condition
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Kind, Value, show
+from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
 Bounds = tuple[str, str]
 """The columns of a relation that are the bounds of a range, such as `port_range_min` and `port_range_max`. Null means
 no bound."""
-Comparison = tuple[str, Value, Value, Span]
+Comparison = tuple[Comparator, Value, Value, Span]
 """A comparison of a bound: the operator, the constant, the default for a null bound (or None), and the place."""
 FILTERS = ("os:neutron:security_group.rules", "os:neutron:security_group_rule")
 OPEN = {"protocol": "any protocol", "remote_ip_prefix": "every address"}
@@ -106,8 +108,8 @@ def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: st
     for comparator, limit, default, span in comparisons:
         if not comparator.startswith(sign) or not isinstance(limit, int) or not isinstance(default, int):
             continue
-        holds = {"<": default < limit, "<=": default <= limit, ">": default > limit, ">=": default >= limit}
-        if not holds[comparator]:
-            message = f"a range without {column} has no bound, but with this default, {show(default)} {comparator}"
+        condition = Condition(comparator, limit)
+        if not condition.admits(default):
+            message = f"a range without {column} has no bound, but with this default, {show(default)} {condition}"
             advice = f"write the widest default, ?? {0 if sign == '<' else 65535}"
-            yield warn("narrow-range", f"{message} {show(limit)} is false", span, advice)
+            yield warn("narrow-range", f"{message} is false", span, advice)
