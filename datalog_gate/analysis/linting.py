@@ -24,7 +24,6 @@ from datalog_gate.language import ast
 from datalog_gate.language.walk import Node, nodes
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
-from datalog_gate.schema.signatures import Builtin
 
 if TYPE_CHECKING:
     from datalog_gate.analysis.check import Checked
@@ -131,13 +130,6 @@ class Review:
     @cached_property
     def calls(self) -> Sequence[tuple[ir.Call, BodyFacts]]:
         return [(literal, body) for literal, body in self.literals if isinstance(literal, ir.Call)]
-
-    @cached_property
-    def atoms(self) -> Sequence[tuple[ast.Atom, Relation | Builtin]]:
-        """The atoms of the rules as they are written, each with its meaning."""
-        atoms = [(node, module) for node, module in self.nodes if isinstance(node, ast.Atom)]
-        meanings = [(atom, self.names.relation(atom, module)) for atom, module in atoms]
-        return [(atom, meaning) for atom, meaning in meanings if meaning]
 
     @cached_property
     def written(self) -> Sequence[tuple[ast.Rule, str]]:
