@@ -224,12 +224,9 @@ class _Judge:
                 yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
             elif match.relation in self.review.facts and len(body.own) <= LONGEST:
                 rest = _known(body, self.domains, without=match).get(body.leader(argument))
-                if rest and (rest.listed or (rest.complete and self._is_computed(argument, body))):
+                is_computed = any(other.relation in self.review.computed for other, _ in body.places(argument))
+                if rest and (rest.listed or (rest.complete and is_computed)):
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
-
-    def _is_computed(self, operand: ir.Operand, body: BodyFacts) -> bool:
-        """Whether the operand comes from a relation that rules fill."""
-        return any(match.relation in self.review.computed for match, _ in body.places(operand))
 
     def _facts_beside(self, match: ir.Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
         """Report facts, or choices of a list, that are joined with catalogue texts and match none. A fact that is

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
@@ -36,15 +36,7 @@ def find_argument_order(review: Review) -> Found:
                     yield warn("argument-order", message, span, advice)
             case ir.Call():
                 yield from _find_prefixes(literal, body, review)
-                if order := ORDERS.get(literal.builtin):
-                    yield from order(_with_constants(literal, body), body)
-
-
-def _with_constants(call: ir.Call, body: BodyFacts) -> ir.Call:
-    """The call with the constants that its inputs must be."""
-    given = [[constant for constant, _ in body.constants(term, call.span)] for term in call.inputs]
-    inputs = tuple(found[0] if len(found) == 1 else term for found, term in zip(given, call.inputs, strict=True))
-    return ir.Call(call.builtin, inputs, call.outputs, call.span)
+                yield from _find_order(literal, body)
 
 
 def _find_prefixes(call: ir.Call, body: BodyFacts, review: Review) -> Found:
@@ -59,33 +51,31 @@ def _find_prefixes(call: ir.Call, body: BodyFacts, review: Review) -> Found:
             yield warn("argument-order", message, span, advice)
 
 
-def _in_text_builtin(call: ir.Call, _body: BodyFacts) -> Found:
-    first, second = call.inputs[:2]
-    if isinstance(first, ir.Const) and isinstance(second, ir.Var):
-        message = f"{call.builtin} takes the text first, but its first argument is {quoted(first.value)}"
-        yield warn("argument-order", message, call.span, f"write {call.builtin}({name_of(second)}, ...)")
+def _find_order(call: ir.Call, body: BodyFacts) -> Found:
+    """Report a constant, or a list of them, where a builtin takes the text or the network that is searched."""
+    given = [[constant for constant, _ in body.constants(term, call.span)] for term in call.inputs]
+    inputs = [found[0] if len(found) == 1 else term for found, term in zip(given, call.inputs, strict=True)]
+    match call.builtin, inputs:
+        case ("replace" | "split" as name, [ir.Const(constant), ir.Var() as text, *_]):
+            message = f"{name} takes the text first, but its first argument is {quoted(constant)}"
+            yield warn("argument-order", message, call.span, f"write {name}({name_of(text)}, ...)")
+        case (name, [first, ir.Var() as text]) if name in HAYSTACK:
+            if isinstance(first, ir.Const) or (body.listed(first) and not body.listed(text)):
+                shown = quoted(first.value) if isinstance(first, ir.Const) else name_of(first), name_of(text)
+                message = f"{name} takes the text first: this does not test {HAYSTACK[name].format(*shown)}"
+                yield warn("argument-order", message, call.span, suggest_code(f"{name}({shown[1]}, {shown[0]})"))
+        case ("cidr_contains", [ir.Var() as network, ir.Const(str() as inner)]):
+            yield from _find_large(call, inner, name_of(network))
+        case ("ip_in_network", [ir.Const(str() as inner), ir.Var() as network]):
+            yield from _find_large(call, inner, name_of(network))
 
 
-def _in_text_test(call: ir.Call, body: BodyFacts) -> Found:
-    name, (first, second) = call.builtin, call.inputs
-    swapped = isinstance(first, ir.Const) or (body.listed(first) and not body.listed(second))
-    if swapped and isinstance(second, ir.Var):
-        shown = quoted(first.value) if isinstance(first, ir.Const) else name_of(first), name_of(second)
-        message = f"{name} takes the text first: this does not test {HAYSTACK[name].format(*shown)}"
-        yield warn("argument-order", message, call.span, suggest_code(f"{name}({shown[1]}, {shown[0]})"))
-
-
-def _in_network_test(call: ir.Call, _body: BodyFacts) -> Found:
-    contains = call.builtin == "cidr_contains"
-    network, inner = call.inputs if contains else call.inputs[::-1]
-    if not (isinstance(inner, ir.Const) and isinstance(network, ir.Var)):
-        return
-    several = read_network(str(inner.value))
+def _find_large(call: ir.Call, inner: str, network: str) -> Found:
+    several = read_network(inner)
     if several and 0 < several.prefixlen < several.max_prefixlen:
-        order = (quoted(inner.value), name_of(network))
-        message = f"this holds if {order[1]} contains all of {order[0]}, not if {order[1]} is within {order[0]}"
-        written = ", ".join(order if contains else order[::-1])
-        yield warn("argument-order", message, call.span, suggest_code(f"{call.builtin}({written})"))
+        message = f"this holds if {network} contains all of {quoted(inner)}, not if {network} is within {quoted(inner)}"
+        swapped = (quoted(inner), network) if call.builtin == "cidr_contains" else (network, quoted(inner))
+        yield warn("argument-order", message, call.span, suggest_code(f"{call.builtin}({', '.join(swapped)})"))
 
 
 def _is_address(operand: ir.Operand, body: BodyFacts, review: Review) -> bool:
@@ -94,10 +84,3 @@ def _is_address(operand: ir.Operand, body: BodyFacts, review: Review) -> bool:
 
 def _written(operand: ir.Operand) -> str:
     return f'"{operand.value}"' if isinstance(operand, ir.Const) else name_of(operand)
-
-
-ORDERS: Mapping[str, Callable[[ir.Call, BodyFacts], Found]] = {
-    **dict.fromkeys(("replace", "split"), _in_text_builtin),
-    **dict.fromkeys(HAYSTACK, _in_text_test),
-    **dict.fromkeys(("cidr_contains", "ip_in_network"), _in_network_test),
-}

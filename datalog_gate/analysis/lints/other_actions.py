@@ -15,15 +15,6 @@ from datalog_gate.schema.declaration import RelationRef, is_old, relation_name
 ALL = frozenset[str](ACTIONS)
 COMPARING = frozenset({"update", "restore", "rollback", "delete"})
 """The actions on an existing stack, which `old:` relations describe."""
-OF_CHANGES: Mapping[str, Mapping[str, frozenset[str]]] = {
-    "heat:change": {
-        "create": COMPARING - {"delete"},
-        "update": COMPARING - {"delete"},
-        "replace": COMPARING - {"delete"},
-    },
-    "heat:disruption": {},
-}
-"""The actions on which relations of a change have rows, by constant, if not on all comparing ones."""
 
 
 @lint(
@@ -70,15 +61,11 @@ def _actions_of_input(match: ir.Match, body: BodyFacts) -> frozenset[str]:
     name = relation_name(match.relation)
     if name == "gate:request":
         action = match.arguments[0]
-        given = {str(constant.value) for constant, _ in body.stated(action, match.span)}
-        return (frozenset(given) or ALL) - {
-            str(side.value)
-            for other in body.own
-            if isinstance(other, ir.Compare) and other.comparator == "!=" and action in (other.left, other.right)
-            for side in (other.left, other.right)
-            if isinstance(side, ir.Const)
-        }
-    if name in OF_CHANGES:
-        changes = [str(constant.value) for constant, _ in body.stated(match.arguments[1], match.span)] or [""]
-        return frozenset[str]().union(*(OF_CHANGES[name].get(change, COMPARING) for change in changes))
-    return COMPARING if is_old(match.relation) else ALL
+        unequal = [other for other in body.own if isinstance(other, ir.Compare) and other.comparator == "!="]
+        excluded = {side for other in unequal for side in ir.operands(other) if action in ir.operands(other)}
+        given = frozenset(text for text, _ in body.texts(action, match.span)) or ALL
+        return given - {side.value for side in excluded if isinstance(side, ir.Const)}
+    changes = {text for text, _ in body.texts(match.arguments[1], match.span)} if name == "heat:change" else ()
+    if changes and "delete" not in changes:
+        return COMPARING - {"delete"}
+    return COMPARING if is_old(match.relation) or name in ("heat:change", "heat:disruption") else ALL
