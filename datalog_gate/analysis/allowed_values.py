@@ -233,15 +233,12 @@ class _Judge:
         merely not listed may be meant for another rule."""
         facts = self.review.facts[match.relation]
         stated = {text for fact in facts for text in _texts(fact.arguments[at])}
-        closed = rest.complete or rest.listed
-        joins_none = closed and rest.texts and not stated & rest.texts and match.relation not in self.review.computed
+        joins_none = rest.texts and not stated & rest.texts and match.relation not in self.review.computed
         for fact in facts:
             for diagnostic in _strange(what, fact.arguments[at], rest, fact.span):
                 advice = diagnostic.suggestion
-                misspelt = self.review.relations[match.relation].generated or (
-                    isinstance(advice, Advice) and advice.meant
-                )
-                if rest.listed and misspelt:
+                is_choice = self.review.relations[match.relation].generated
+                if rest.listed and (is_choice or (isinstance(advice, Advice) and advice.meant)):
                     yield diagnostic
                 elif joins_none:
                     yield replace(diagnostic, severity="warning")
@@ -284,10 +281,9 @@ class _Judge:
         own = self._types_of(match.arguments[2], body)
         if any(kind.name.startswith(ANY_ATTRIBUTE) for kind in own):
             return
-        every = {
-            kind.name: kind for kinds in _types_by_property(self.review.names.catalogue).values() for kind in kinds
-        }
-        names = frozenset(name for kind in own or every.values() for name in (*kind.attributes, "show"))
+        catalogue = self.review.names.catalogue
+        types = own or filter(None, map(catalogue.type, catalogue.types()))
+        names = frozenset(name for kind in types for name in (*kind.attributes, "show"))
         if own:
             yield from _strange(f"{own[0].name} has no attribute", attribute, Domain(names, listed=True), match.span)
             return

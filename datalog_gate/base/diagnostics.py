@@ -89,7 +89,7 @@ CODES: dict[str, str] = {
     "value-growth": "A computed value that flows into its own recursion.",
     "too-complex": "A rule with too many alternatives or conditions.",
     "forgotten-quotes": "A variable that was probably meant as a string.",
-    "used-once": "A variable or text that occurs only once, and has no effect or resembles another.",
+    "used-once": "A variable that occurs only once, and has no effect or resembles another.",
     "never-read": "A relation that nothing reads, and whose name resembles another.",
     "unknown-value": "A value that the catalogue does not list.",
     "narrow-range": "A comparison of a range's bounds that lets wider ranges pass.",

@@ -13,14 +13,13 @@ from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.analysis.ranges import Condition
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Kind, Value, show
-from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
 Bounds = tuple[str, str]
 """The columns of a relation that are the bounds of a range, such as `port_range_min` and `port_range_max`. Null means
 no bound."""
-Comparison = tuple[Comparator, Value, Value, Span]
-"""A comparison of a bound: the operator, the constant, the default for a null bound (or None), and the place."""
+Comparison = tuple[Condition, Value, Span]
+"""A comparison of a bound, the default for a null bound (or None), and the place."""
 FILTERS = ("os:neutron:security_group.rules", "os:neutron:security_group_rule")
 OPEN = {"protocol": "any protocol", "remote_ip_prefix": "every address"}
 """The meaning of a filter's column that is left out."""
@@ -43,7 +42,7 @@ def find_narrow_ranges(review: Review) -> Found:
                 if relation_name(match.relation) in FILTERS:
                     yield from _narrow_defaults(match, positions, body)
                 for low, high in bounds[match.relation]:
-                    yield from _range(match, (low, positions[low]), (high, positions[high]), body)
+                    yield from _find(match, low, high, body, positions)
 
 
 def _bounds(relation: Relation) -> list[Bounds]:
@@ -52,27 +51,26 @@ def _bounds(relation: Relation) -> list[Bounds]:
     return [pair for pair in pairs if nullable.issuperset(pair)]
 
 
-def _range(match: ir.Match, low: tuple[str, int], high: tuple[str, int], body: BodyFacts) -> Found:
-    """Check the comparisons of a range; each bound is a name and a position."""
-    ends = match.arguments[low[1]], match.arguments[high[1]]
+def _find(match: ir.Match, low: str, high: str, body: BodyFacts, positions: Mapping[str, int]) -> Found:
+    """Check the comparisons of a range with the bounds `low` and `high`."""
+    ends = match.arguments[positions[low]], match.arguments[positions[high]]
     lows, highs = (_comparisons(end, body) for end in ends)
-    yield from _excluding_defaults(low[0], lows, "<")
-    yield from _excluding_defaults(high[0], highs, ">")
-    at_least = {limit for sign, limit, _, _ in lows if sign == ">="}
-    at_most = {limit for sign, limit, _, _ in highs if sign == "<="}
+    yield from _excluding_defaults(low, lows, "<")
+    yield from _excluding_defaults(high, highs, ">")
+    at_least = {condition.constant for condition, _, _ in lows if condition.comparator == ">="}
+    at_most = {condition.constant for condition, _, _ in highs if condition.comparator == "<="}
     exact = _equals(ends[0], match, body) & _equals(ends[1], match, body)
     for value in sorted((at_least & at_most) | exact, key=show)[:1]:
         message = f"this finds only the range {show(value)} to {show(value)}: a wider range passes"
-        written = f"{low[0]}=low, {high[0]}=high, low ?? 0 <= {show(value)}, high ?? 65535 >= {show(value)}"
+        written = f"{low}=low, {high}=high, low ?? 0 <= {show(value)}, high ?? 65535 >= {show(value)}"
         yield warn("narrow-range", message, match.span, f"write {written}")
 
 
 def _equals(bound: ir.Pattern, match: ir.Match, body: BodyFacts) -> set[Value]:
     """The numbers that the body requires a bound to be, whatever its default."""
-    given = body.constants(bound, match.span)
-    if isinstance(bound, ir.Var):
-        given = [constant for operand in body.defaults(bound) for constant in body.stated(operand, match.span)]
-    return {constant.value for constant, _ in given if isinstance(constant.value, int)}
+    operands = body.defaults(bound) if isinstance(bound, ir.Var) else (bound,)
+    given = [constant.value for operand in operands for constant, _ in body.stated(operand, match.span)]
+    return {value for value in given if isinstance(value, int)}
 
 
 def _narrow_defaults(match: ir.Match, positions: Mapping[str, int], body: BodyFacts) -> Found:
@@ -90,26 +88,22 @@ def _narrow_defaults(match: ir.Match, positions: Mapping[str, int], body: BodyFa
 
 
 def _comparisons(bound: ir.Pattern, body: BodyFacts) -> list[Comparison]:
-    if not isinstance(bound, ir.Var):
-        return []
-    defaults = body.defaults(bound)
+    defaults = body.defaults(bound) if isinstance(bound, ir.Var) else {}
     result: list[Comparison] = []
-    for literal in body.own:
+    for literal in body.own if defaults else ():
         if isinstance(literal, ir.Compare):
             for side, sign, other in literal.from_each_side:
                 if (operand := body.leader(side)) in defaults:
-                    limits = (constant.value for constant, _ in body.stated(other, literal.span))
-                    result += [(sign, limit, defaults[operand], literal.span) for limit in limits]
+                    conditions = (Condition(sign, constant.value) for constant, _ in body.stated(other, literal.span))
+                    result += [(condition, defaults[operand], literal.span) for condition in conditions]
     return result
 
 
 def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: str) -> Found:
     """Report a default that excludes ranges without the bound. `sign` is the operator that finds wide ranges."""
-    for comparator, limit, default, span in comparisons:
-        if not comparator.startswith(sign) or not isinstance(limit, int) or not isinstance(default, int):
-            continue
-        condition = Condition(comparator, limit)
-        if not condition.admits(default):
+    for condition, default, span in comparisons:
+        is_wide = condition.comparator.startswith(sign) and isinstance(default, int)
+        if is_wide and isinstance(condition.constant, int) and not condition.admits(default):
             message = f"a range without {column} has no bound, but with this default, {show(default)} {condition}"
             advice = f"write the widest default, ?? {0 if sign == '<' else 65535}"
             yield warn("narrow-range", f"{message} is false", span, advice)
