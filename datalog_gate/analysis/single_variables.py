@@ -54,20 +54,12 @@ def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrenc
     for node in nodes(whole):
         match node:
             case ast.Atom():
-                relation = meaning(node)
-                columns = relation.columns if isinstance(relation, Relation) else ()
-                allowed = {column.name: column.allowed for column in columns}
-                textless = {column.name for column in columns if column.kinds and not column.kinds & Kind.STRING}
-                for at, term in enumerate(node.arguments):
+                for name, column, term in _arguments(node, meaning(node)):
                     if isinstance(term, ast.Variable):
-                        listed = columns[at].allowed if at < len(columns) else ()
-                        loud = len(term.name) > 1 and term.name.isupper()
-                        yield _Occurrence(term, text=loud or term.name in listed)
-                for named in node.named:
-                    if isinstance(named.term, ast.Variable):
-                        loud, listed = named.term.name[0].isupper(), allowed.get(named.column, ())
-                        text = loud or named.term.name in listed
-                        yield _Occurrence(named.term, named.column, text=text, textless=named.column in textless)
+                        loud = term.name[0].isupper() if name else len(term.name) > 1 and term.name.isupper()
+                        text = loud or (column is not None and term.name in column.allowed)
+                        textless = bool(name and column and column.kinds and not column.kinds & Kind.STRING)
+                        yield _Occurrence(term, name, text=text, textless=textless)
             case ast.Comparison(comparator="=") | ast.Membership():
                 variables_beside = (term for term in children(node) if isinstance(term, ast.Variable))
                 yield from (_Occurrence(variable, equation=True) for variable in variables_beside)
@@ -79,16 +71,19 @@ def _row_variables(whole: Iterable[Node], meaning: Meaning) -> Iterator[tuple[Sp
         if isinstance(node, ast.Aggregate) and node.function not in ("min", "max") and not node.distinct:
             for atom in (inner for inner in nodes(node.body) if isinstance(inner, ast.Atom)):
                 if isinstance(relation := meaning(atom), Relation):
-                    written = _pair_columns(atom, relation)
-                    keys = (term for column, term in written if column.name in relation.key)
+                    written = _arguments(atom, relation)
+                    keys = (term for _, column, term in written if column and column.name in relation.key)
                     yield from ((term.span, node) for term in keys if isinstance(term, ast.Variable))
 
 
-def _pair_columns(atom: ast.Atom, relation: Relation) -> Iterator[tuple[Column, ast.Term]]:
-    """The terms of an atom, each with its column."""
-    yield from zip(relation.columns, atom.arguments, strict=False)
-    named = ((relation.positions.get(named.column), named.term) for named in atom.named)
-    yield from ((relation.columns[at], term) for at, term in named if at is not None)
+def _arguments(atom: ast.Atom, meaning: Relation | Builtin | None) -> Iterator[tuple[str, Column | None, ast.Term]]:
+    """The terms of an atom, each after the name that is written before it, if any, and its column, if it has one."""
+    columns = meaning.columns if isinstance(meaning, Relation) else ()
+    for at, term in enumerate(atom.arguments):
+        yield "", columns[at] if at < len(columns) else None, term
+    by_name = {column.name: column for column in columns}
+    for named in atom.named:
+        yield named.column, by_name.get(named.column), named.term
 
 
 def _diagnose(
