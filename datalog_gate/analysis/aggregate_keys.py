@@ -92,9 +92,9 @@ class _Keys:
         match literal:
             case ir.Match() if self.has_key(literal, known):
                 return variables(literal)
-            case ir.Compare("=", left, right):
-                pairs = ((left, right), (right, left))
-                return [to for by, to in pairs if isinstance(to, ir.Var) and (by in known or isinstance(by, ir.Const))]
+            case ir.Compare("="):
+                sides = [(to, by) for to, _, by in literal.from_each_side if isinstance(to, ir.Var)]
+                return [to for to, by in sides if by in known or isinstance(by, ir.Const)]
             case ir.Call() if all(isinstance(term, ir.Const) or term in known for term in literal.inputs):
                 return [output for output in literal.outputs if isinstance(output, ir.Var)]
             case ir.Fold():

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.strata import reads
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind, Row
 from datalog_gate.schema.catalogue import Catalogue
@@ -69,7 +68,7 @@ def lift(program: ir.CheckedProgram, inputs: Collection[RelationRef]) -> Lifted:
     unknown that an aggregate makes must not depend on the root."""
     lifted: set[RelationRef] = {*inputs}
     for stratum in program.strata:
-        if any(match.relation in lifted for rule in stratum.rules for _, match in reads(rule.body)):
+        if not all(lifted.isdisjoint(rule.mentioned) for rule in stratum.rules):
             lifted.update(stratum.relations)
     relations = {name: _widen(relation) if name in lifted else relation for name, relation in program.relations.items()}
     relations[ROOTS] = Relation(ROOTS, (ROOT_COLUMN,), key=(ROOTS,), generated="root")

@@ -96,17 +96,12 @@ def settle(rules: Sequence[ir.CheckedRule], step: Callable[[ir.CheckedRule], boo
                     waiting.append(reader)
 
 
-def fixpoint(step: Callable[[T], T], value: T) -> T:
-    while True:
-        following = step(value)
-        if following == value:
-            return value
-        value = following
-
-
 def close(start: Iterable[T], parts: Collection[P], step: Callable[[P, frozenset[T]], Iterable[T]]) -> frozenset[T]:
     """The start with what the parts add to it: `step` says what one part adds to those known."""
-    return fixpoint(lambda known: known.union(*(step(part, known) for part in parts)), frozenset(start))
+    known, before = frozenset(start), None
+    while known != before:
+        known, before = known.union(*(step(part, known) for part in parts)), known
+    return known
 
 
 def _components(successors: Mapping[RelationRef, Sequence[RelationRef]]) -> Iterator[list[RelationRef]]:
