@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import chain
 from operator import ge, gt, le, lt
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import name_of, quoted
+from datalog_gate.analysis.linting import Review
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, show
 from datalog_gate.language.ast import Comparator
-from datalog_gate.schema.declaration import Column, Relation, RelationRef
+from datalog_gate.schema.declaration import Column
 from datalog_gate.schema.signatures import CALLS
 
-Lists = dict[RelationRef, list[ir.Const]]
-"""The constants of the relations generated for lists of constants."""
 ORDER = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
@@ -84,29 +84,31 @@ class _Values:
                 self.conditions.append(bound if bound.admits(default) else bound._replace(constant=default))
 
 
+@dataclass(frozen=True, slots=True)
 class Ranges:
     """What remains of the values of a body, literal by literal."""
 
-    def __init__(self, relations: Mapping[RelationRef, Relation], lists: Lists, same: BodyFacts) -> None:
-        self._relations, self._lists, self._same = relations, lists, same
-        self._known: dict[ir.Operand, _Values] = {}
+    review: Review
+    body: BodyFacts
+    _known: dict[ir.Operand, _Values] = field(default_factory=dict)
 
-    def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
+    def contradiction(self) -> str | None:
         """Why no value remains for an operand, or None."""
-        matches = [literal for literal in body if isinstance(literal, ir.Match)]
-        others = (literal for literal in body if not isinstance(literal, ir.Match))
-        reasons = (*map(self._add_row, matches), *map(self._add, others))
-        return next(filter(None, reasons), None)
+        matches = [literal for literal in self.body.own if isinstance(literal, ir.Match)]
+        others = (literal for literal in self.body.own if not isinstance(literal, ir.Match))
+        return next(filter(None, chain(map(self._add_row, matches), map(self._add, others))), None)
 
     def _of(self, operand: ir.Operand) -> _Values:
-        return self._known.setdefault(self._same.leader(operand), _Values())
+        return self._known.setdefault(self.body.leader(operand), _Values())
 
     def _add_row(self, row: ir.Match) -> str | None:
-        if row.relation in self._lists and isinstance(subject := row.arguments[0], ir.Var):
-            listed = [constant.value for constant in self._lists[row.relation]]
-            return None if self._of(subject).choose(listed) else f"{name_of(subject)} can't be in both lists"
+        is_list = self.review.relations[row.relation].generated == "in"
         for at, term in row.column_terms:
-            column = self._relations[row.relation].columns[at]
+            column = self.review.column((row, at))
+            if is_list and isinstance(term, ir.Var):
+                facts = self.review.facts[row.relation]
+                listed = [own.value for fact in facts for own in fact.arguments if isinstance(own, ir.Const)]
+                return None if self._of(term).choose(listed) else f"{name_of(term)} can't be in both lists"
             if isinstance(term, ir.Var):
                 self._of(term).take(column)
             elif not _holds(column, term.value):
@@ -135,7 +137,7 @@ class Ranges:
         if isinstance(left, ir.Const) and isinstance(right, ir.Const):
             holds = Condition(comparator, right.value).admits(left.value)
             return None if holds else f"{quoted(left.value)} {comparator} {quoted(right.value)} is false"
-        is_same = self._same.leader(left) == self._same.leader(right)
+        is_same = self.body.leader(left) == self.body.leader(right)
         return f"both sides of {comparator} are the same" if is_same and comparator in ("!=", "<", ">") else None
 
     def _narrow(self, var: ir.Var, condition: Condition) -> str | None:

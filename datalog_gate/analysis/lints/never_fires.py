@@ -10,7 +10,7 @@ from collections.abc import Set
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.linting import Found, Review, lint, warn
-from datalog_gate.analysis.ranges import Lists, Ranges
+from datalog_gate.analysis.ranges import Ranges
 from datalog_gate.analysis.slices import derivable
 from datalog_gate.schema.declaration import RelationRef
 
@@ -22,23 +22,19 @@ from datalog_gate.schema.declaration import RelationRef
 )
 def find_contradictions(review: Review) -> Found:
     """Report rules that never hold, in all of their alternatives."""
-    lists: Lists = {}
-    for rule in review.rules:
-        if review.relations[rule.relation].generated == "in":
-            lists.setdefault(rule.relation, []).extend(term for term in rule.arguments if isinstance(term, ir.Const))
     inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in review.rules)) - review.by_relation.keys()
     live = derivable(review.rules, inputs)
     for written, rules in review.ways:
-        reasons = (_find_reason(rule, review, lists, live) for rule in rules if rule.body)
+        reasons = (_find_reason(rule, review, live) for rule in rules if rule.body)
         first = next(reasons, None)
         if first and all(reasons):
             suggestion = "correct the condition, or remove the rule"
             yield warn("never-fires", f"this rule never holds: {first}", written.head.name_span, suggestion)
 
 
-def _find_reason(rule: ir.CheckedRule, review: Review, lists: Lists, live: Set[RelationRef]) -> str | None:
+def _find_reason(rule: ir.CheckedRule, review: Review, live: Set[RelationRef]) -> str | None:
     """Why the rule never holds: it reads a relation that never has a row, or no values satisfy it."""
     dead = (match.relation for match in rule.body if isinstance(match, ir.Match) and match.relation not in live)
     if name := next(dead, None):
         return f"{name} never has a row"
-    return Ranges(review.relations, lists, review.body(rule)).contradiction(rule.body)
+    return Ranges(review, review.body(rule)).contradiction()
