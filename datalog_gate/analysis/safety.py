@@ -73,25 +73,22 @@ def scope_body(
         elif isinstance(literal, ir.Compare) and literal.comparator != "=":
             needs = frozenset(variables(literal))
         by_binding.append(ScopedLiteral(literal, needs))
-    tests = {id(literal) for literal in body if isinstance(literal, ir.Compare) and _may_test(literal)}
+    equations = [literal for literal in body if isinstance(literal, ir.Compare) and literal.comparator == "="]
+    tests = [literal for literal in equations if literal.when_unknown or literal.null_test]
     if not tests:
         return tuple(by_binding)
     matched = given.union(var for literal in body if isinstance(literal, ir.Match) for var in variables(literal))
     result = []
     for candidate in by_binding:
-        literal = candidate.literal
-        if id(literal) in tests and isinstance(literal, ir.Compare):
-            own = frozenset(variables(literal))
+        if any(candidate.literal is test for test in tests):
+            own = frozenset(variables(candidate.literal))
             if not own <= matched:
-                own &= _bindable([other for other in by_binding if other is not candidate], given)
-            candidate = ScopedLiteral(literal, own)
+                others = [other for other in by_binding if other is not candidate]
+                bindable = close(given, others, lambda other, bound: binds(other.literal) if other.ready(bound) else ())
+                own &= bindable
+            candidate = ScopedLiteral(candidate.literal, own)
         result.append(candidate)
     return tuple(result)
-
-
-def _may_test(literal: ir.Compare) -> bool:
-    """Whether the comparison is an equation that tests a value bound elsewhere."""
-    return literal.comparator == "=" and (literal.when_unknown or literal.null_test)
 
 
 def scope_inner(literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[ScopedLiteral, ...]:
@@ -113,11 +110,6 @@ def binds(literal: ir.CheckedLiteral) -> set[ir.Var]:
             return set()
 
 
-def _bindable(body: Sequence[ScopedLiteral], given: frozenset[ir.Var]) -> frozenset[ir.Var]:
-    """The variables that literals can bind."""
-    return close(given, body, lambda scoped, bound: binds(scoped.literal) if scoped.ready(bound) else ())
-
-
 def _order(body: Iterable[ScopedLiteral], bound: set[ir.Var], wanted: set[ir.Var]) -> tuple[Conjunction, set[ir.Var]]:
     """The literals in a safe order, and the variables, including `wanted` ones, that stay unbound."""
     ordered: list[ir.CheckedLiteral] = []
@@ -132,10 +124,9 @@ def _order(body: Iterable[ScopedLiteral], bound: set[ir.Var], wanted: set[ir.Var
         ready = pending.pop(at)
         literal = ready.literal
         if isinstance(literal, ir.Nesting):
-            terms = (
-                {term for term in literal.terms if isinstance(term, ir.Var)} if isinstance(literal, ir.Fold) else set()
-            )
-            inside, unbound = _order(scope_inner(literal, ready.needs), set(ready.needs), terms)
+            terms = literal.terms if isinstance(literal, ir.Fold) else ()
+            own = {term for term in terms if isinstance(term, ir.Var)}
+            inside, unbound = _order(scope_inner(literal, ready.needs), set(ready.needs), own)
             if inside != literal.body:
                 literal = replace(literal, body=inside)
         ordered.append(literal)

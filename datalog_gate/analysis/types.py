@@ -48,15 +48,11 @@ def infer(
     """
     derived = {rule.relation for rule in rules}
     fixed = frozenset(fixed)
-    kinds = {
-        name: [
-            _mark_mixed(column.kinds)
-            if relation_name(name) not in given and (name not in derived or relation.name in fixed)
-            else column.kinds
-            for column in relation.columns
-        ]
-        for name, relation in relations.items()
-    }
+    kinds: dict[RelationRef, list[Kind]] = {}
+    for name, relation in relations.items():
+        kinds[name] = [column.kinds for column in relation.columns]
+        if relation_name(name) not in given and (name not in derived or relation.name in fixed):
+            kinds[name] = [kind | Kind.MIXED if (kind & NOT_NULL).bit_count() > 1 else kind for kind in kinds[name]]
     inference = Inference(dict(relations), kinds, fixed, congress)
     settle(rules, inference.spread)
     inference.judging = True
@@ -64,10 +60,6 @@ def infer(
         inference.judge(rule)
     inference.relations = {name: _with_kinds(relation, kinds[name]) for name, relation in relations.items()}
     return inference
-
-
-def _mark_mixed(kinds: Kind) -> Kind:
-    return kinds | Kind.MIXED if (kinds & NOT_NULL).bit_count() > 1 else kinds
 
 
 def _with_kinds(relation: Relation, kinds: Sequence[Kind]) -> Relation:
