@@ -16,6 +16,7 @@ from datalog_gate.examples.example_properties import (
     list_tables,
     plain,
     put,
+    sample,
     split_path,
     write_value,
 )
@@ -170,7 +171,11 @@ class _CaseBuilder:
         resource = self._resource(subject, old, str(kind) if kind else types.get(name))
         match name:
             case "heat:property" if late:
-                put(resource["properties"], split_path(row.get("path", "name")), write_value(row.get("value", "x")))
+                path = split_path(row.get("path", "name"))
+                schema = self._catalogue.type(resource["type"] or "")
+                declared = schema.parts.get(str(path[0])) if schema and len(path) == 1 else None
+                value = row.get("value", "x")
+                put(resource["properties"], path, sample(declared) if declared and value == "x" else write_value(value))
             case "heat:metadata" | "heat:update_policy" if late:
                 section = resource.setdefault(name.removeprefix("heat:"), {})
                 put(section, split_path(row.get("path", "key")), write_value(row.get("value", "x")))
@@ -291,6 +296,8 @@ class _CaseBuilder:
             parameter["hidden"] = True
         value = plain(row.get("value"))
         fits = {"string": str, "number": int | float, "boolean": bool}.get(kind)
+        if value is None and "value" in row and row.get("origin") != "default":
+            return
         if value is None or not fits or not isinstance(value, fits):
             value = VALUES.get(kind, "a,b")
         if row.get("origin", "default") in ("default", "none"):

@@ -110,7 +110,7 @@ def _fill(data: dict[str, Data], properties: Iterable[Property]) -> None:
     for schema in properties:
         value = data.get(schema.name)
         if schema.name not in data and schema.required:
-            data[schema.name] = _sample(schema)
+            data[schema.name] = sample(schema)
         elif schema.children and isinstance(value, dict) and not any(key.startswith("get_") for key in value):
             _fill(value, schema.children)
         elif schema.children and isinstance(value, list):
@@ -119,7 +119,8 @@ def _fill(data: dict[str, Data], properties: Iterable[Property]) -> None:
                     _fill(item, schema.children)
 
 
-def _sample(schema: Property) -> Data:
+def sample(schema: Property) -> Data:
+    """A value that Heat accepts for a property."""
     if schema.allowed:
         return schema.allowed[0]
     if schema.custom in SAMPLES:
@@ -130,7 +131,7 @@ def _sample(schema: Property) -> Data:
         case "boolean":
             return True
         case "list" if not schema.children:
-            return [_sample(schema.item) if schema.item else "x"]
+            return [sample(schema.item) if schema.item else "x"]
         case "list" | "map":
             inner: dict[str, Data] = {}
             _fill(inner, schema.children)

@@ -8,13 +8,13 @@ search takes a limited number of steps, so it may miss an example.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import Const, Match
+from datalog_gate.analysis.program import NULL, Const, Match
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.examples.case_building import Case, build_case
@@ -44,6 +44,8 @@ STEPS_FOR_EXAMPLE, STEPS_FOR_VARIATIONS, STEPS_FOR_FLIP = 14_000, 4_000, 4_000
 MOST_SKETCHES, MOST_CASES = 25, 30
 """The maximum numbers for a rule and a seed."""
 PER_SKETCH = 3
+MOST_MISSED = 3
+"""How many cases that another rule denies are varied until they pass."""
 MOST_REFUSED = 4
 """How many cases that Heat would refuse are found before one of them is shown."""
 
@@ -132,6 +134,7 @@ class _ExampleSearch:
         self.bounds = list_bounds(reached, rules.sources)
         self.open = list(self.conditions)
         self.met: set[int] = set()
+        self.missed: list[Case] = []
         self.drafts: list[_ExampleDraft] = []
 
     def find(self) -> PolicyExamples:
@@ -143,11 +146,14 @@ class _ExampleSearch:
         for draft in self.drafts:
             self._add_variations(draft, add_or_remove)
             self._add_absences(draft)
+        for draft in self.drafts:
+            for condition in [aim for aim in self.open if aim.goals.keys() & draft.shown]:
+                self._add_flip_alone(condition, draft)
         examples = tuple(draft.example() for draft in self.drafts)
         _, literal = self.unfolder.furthest
         if examples or literal is None:
-            searched = sum(not aim.goals.keys().isdisjoint(self.met) for aim in self.conditions)
-            return PolicyExamples(self.policy, examples, searched)
+            searched = {(aim.span, aim.text) for aim in self.conditions if not aim.goals.keys().isdisjoint(self.met)}
+            return PolicyExamples(self.policy, examples, len(searched))
         return PolicyExamples(self.policy, (), 0, quote(literal, self.sources), literal.span)
 
     def _show(self, aim: Aim) -> None:
@@ -161,7 +167,7 @@ class _ExampleSearch:
         self._add_variations(draft, change_values)
         for condition in list(self.open):
             if not condition.goals.keys().isdisjoint(new):
-                self._add_flip(condition, draft)
+                self._add_flip(condition, condition, draft)
         for bound in self.bounds:
             if not bound.goals.keys().isdisjoint(new):
                 self._add_bound(bound, draft)
@@ -204,7 +210,9 @@ class _ExampleSearch:
             for top in sorted(self.tops, key=lambda top: bool(near and near.top != top)):
                 sketches = self.unfolder.unfold(top, seed, aim.goals, near.rules if near else frozenset())
                 for sketch in islice(sketches, MOST_SKETCHES):
-                    values = Valuation(self.unfolder, sketch, self.hints, near.values if near else {}).solutions()
+                    values = Valuation(
+                        self.unfolder, self.catalogue, sketch, self.hints, near.values if near else {}
+                    ).solutions()
                     for bindings in islice(values, PER_SKETCH):
                         tried += 1
                         case = build_case(self.unfolder, self.catalogue, sketch, bindings)
@@ -215,6 +223,8 @@ class _ExampleSearch:
                             yield case, _Origin(seed, top, sketch.rules, self._values(sketch, bindings))
                             if not self.judge.refusals(case):
                                 return
+                        elif len(self.missed) < MOST_MISSED and not aim.denies and self.judge.denies(case):
+                            self.missed.append(case)
                     if tried >= MOST_CASES:
                         break
 
@@ -254,15 +264,39 @@ class _ExampleSearch:
                     draft.flips.append(Flip(other, text, literal.span))
                     break
 
-    def _add_flip(self, aim: Aim, near: _ExampleDraft) -> None:
-        """Add a flip that is found from its condition, to the example that it is nearest to."""
+    def _add_flip(self, condition: Aim, aim: Aim, near: _ExampleDraft) -> None:
+        """Add a flip for a condition, found from its aim, to the example that it is nearest to."""
         self.effort.begin(STEPS_FOR_FLIP)
-        for case, _ in self._cases(aim, near.origin):
+        self.missed.clear()
+        for case in chain((case for case, _ in self._cases(aim, near.origin)), self._repaired(aim)):
             nearest = min(self.drafts, key=lambda draft: count_differences(case, draft.case))
             if self.judge.refusals(case) <= nearest.refused:
-                self.open.remove(aim)
-                nearest.flips.append(Flip(self._approach(case, nearest, aim), aim.text, aim.span))
-                return
+                case = self._approach(case, nearest, aim)
+                if condition is aim or count_differences(case, nearest.case) == 1:
+                    self.open.remove(condition)
+                    nearest.flips.append(Flip(case, aim.text, aim.span))
+                    return
+
+    def _repaired(self, aim: Aim) -> Iterator[Case]:
+        """Variations that pass of cases that another rule denies."""
+        self.effort.begin(STEPS_FOR_FLIP)
+        for case in self.missed:
+            for other in chain(
+                add_or_remove(case, self.catalogue, self.hints), change_values(case, self.catalogue, self.hints)
+            ):
+                if not self.effort.is_left:
+                    return
+                if self._shows(aim, other):
+                    yield other
+
+    def _add_flip_alone(self, condition: Aim, near: _ExampleDraft) -> None:
+        """Add a flip by one difference, in which the condition is false, and perhaps others that need its variables."""
+        top = near.origin.top
+        head = tuple(NULL for _ in self.unfolder.rules[top].arguments)
+        for number, rule in condition.alone.items():
+            goals = {top: replace(self.unfolder.rules[top], arguments=head, body=rule.body)}
+            if number in near.shown and condition in self.open:
+                self._add_flip(condition, replace(condition, without=goals, goals=goals), near)
 
     def _add_bound(self, aim: Aim, near: _ExampleDraft) -> None:
         """Add an example at a bound, unless there is one."""

@@ -22,7 +22,7 @@ from datalog_gate.analysis.program import (
     variables,
 )
 from datalog_gate.base.diagnostics import Span, shorten
-from datalog_gate.base.records import dataclass, replace
+from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import show
 from datalog_gate.schema.declaration import Relation, RelationRef
 
@@ -46,6 +46,8 @@ class Aim:
     """The rules without the part."""
     goals: Rules
     """Rules of which one must be met. For a condition they say that it is false, and the others of the rule true."""
+    alone: Rules = field(default_factory=dict)
+    """For a test: rules that say that it is false, and true what needs none of its variables."""
 
 
 def list_branches(numbered: Rules, sources: Mapping[str, str]) -> list[Aim]:
@@ -120,7 +122,9 @@ def _conditions(
         ) -> Aim:
             rest = [other for other in without if not (guards and _is_guarded(other, literal))]
             dropped, goal = replace(rule, body=without), replace(rule, body=(*rest, *false))
-            return Aim(rule.span, text, literal.span, False, {number: dropped}, {number: goal})
+            body = _binders(rule, literal) if isinstance(literal, Compare | Call) else None
+            alone = {} if body is None else {number: replace(rule, body=(*body, *false))}
+            return Aim(rule.span, text, literal.span, False, {number: dropped}, {number: goal}, alone)
 
         if isinstance(literal, Match):
             columns = relations[literal.relation].columns
@@ -149,6 +153,31 @@ def _is_guarded(literal: CheckedLiteral, guard: CheckedLiteral) -> bool:
     return is_test and not set(variables(guard)).isdisjoint(variables(literal))
 
 
+def _binders(rule: CheckedRule, test: Compare | Call) -> tuple[CheckedLiteral, ...] | None:
+    """The body of a rule without a test and what needs its variables, or others that are then free; None if that
+    leaves one of its variables free."""
+    tested = set(variables(test))
+    everywhere = {variable for literal in rule.body for variable in _binds(literal)}
+    bound: set[Var] = set()
+    kept: list[CheckedLiteral] = []
+    for literal in rule.body:
+        own, binds = set(variables(literal)), set(_binds(literal))
+        inner = isinstance(literal, Without | Fold)
+        needs = (own & everywhere if inner else own) - binds
+        is_free = isinstance(literal, Compare) and len(own - bound) > 1
+        if literal is test or not tested.isdisjoint(own & bound) or not (tested & own) <= binds:
+            continue
+        if needs <= bound and not is_free:
+            kept.append(literal)
+            bound |= binds
+    return tuple(kept) if tested <= bound else None
+
+
+def _binds(literal: CheckedLiteral) -> Iterator[Var]:
+    """The variables that a literal may bind."""
+    yield from variables(literal) if isinstance(literal, Compare) and literal.comparator == "=" else _bound(literal)
+
+
 def _bounds(number: int, rule: CheckedRule, sources: Mapping[str, str]) -> Iterator[Aim]:
     for at, literal in enumerate(rule.body):
         if isinstance(literal, Compare) and literal.comparator in SHIFTED:
@@ -161,13 +190,22 @@ def _bounds(number: int, rule: CheckedRule, sources: Mapping[str, str]) -> Itera
 
 
 def _joined(aims: Iterable[Aim]) -> list[Aim]:
-    """The aims, those of alternatives at the same place as one."""
-    found: dict[tuple[Span, Span, str], Aim] = {}
+    """The aims, those of alternatives at the same place as one; but those of the same rule, the alternatives below a
+    negation, stay apart."""
+    found: dict[tuple[Span, str], list[Aim]] = {}
     for aim in aims:
-        known = found.get((aim.rule, aim.span, aim.text), aim)
-        without, goals = {**aim.without, **known.without}, {**aim.goals, **known.goals}
-        found[aim.rule, aim.span, aim.text] = replace(aim, without=without, goals=goals)
-    return list(found.values())
+        known = found.setdefault((aim.span, aim.text), [])
+        at = next((at for at, other in enumerate(known) if aim.goals.keys().isdisjoint(other.goals)), len(known))
+        other = known[at] if at < len(known) else aim
+        known[at : at + 1] = [
+            replace(
+                aim,
+                without={**aim.without, **other.without},
+                goals={**aim.goals, **other.goals},
+                alone={**aim.alone, **other.alone},
+            )
+        ]
+    return [aim for known in found.values() for aim in known]
 
 
 def _local(literal: Without, others: Sequence[CheckedLiteral]) -> tuple[CheckedLiteral, ...]:

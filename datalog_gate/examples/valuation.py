@@ -13,6 +13,7 @@ from datalog_gate.examples.column_hints import Columns, fits, times_of, typical_
 from datalog_gate.examples.conditions import Bindings, Condition, propagate, resolve
 from datalog_gate.examples.inverses import invert, neighbours
 from datalog_gate.examples.unfolding import InputRow, Sketch, Unfolder
+from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Column, relation_name
 
 ROOT = "stack"
@@ -37,10 +38,12 @@ class Valuation:
     def __init__(
         self,
         unfolder: Unfolder,
+        catalogue: Catalogue,
         sketch: Sketch,
         hints: Mapping[Columns, Sequence[Value]],
         near: Mapping[Columns, Sequence[Value]] = MappingProxyType({}),
     ) -> None:
+        self._catalogue = catalogue
         self._bindings = sketch.bindings
         self._rows = sketch.rows
         self._hints = hints
@@ -130,6 +133,12 @@ class Valuation:
         wished = list(dict.fromkeys(self._wished(variable, kinds)))
         if Kind.RESOURCE in kinds and kinds != Kind.ANY:
             wished.insert(2, ResourceId(f"{ROOT}/{variable.name.lower() or columns[0].name.strip('_')}"))
+        places = [(name, column.name) for name, column in self._columns[variable]]
+        if ("heat:property", "path") in places:
+            at = len(self._reach(variable))
+            wished[at:at] = self._declared_paths(variable, bindings)
+        if ("heat:resource", "type") in places:
+            wished.sort(key=lambda kind: self._catalogue.type(str(kind)) is None)
         near = [value for name, column in self._columns[variable] for value in self._near.get((name, column.name), ())]
         values = [value for value in (*near, *wished) if fits(value, kinds, columns)]
         return list(dict.fromkeys(values))[:MOST]
@@ -166,6 +175,16 @@ class Valuation:
             steps = [below, *("0" for column in columns if column.name.startswith("_index"))] if below else []
             free = sorted(columns, key=lambda column: bool(column.allowed or column.custom))
             yield from (".".join([*steps, column.name]) for column in free if Kind.NULL in column.kinds)
+
+    def _declared_paths(self, variable: Var, bindings: Bindings) -> Iterator[str]:
+        """The properties of the type of the resource whose property has the variable as its path."""
+        own = [row for row in self._rows if self._cell(row, "path", bindings) == variable]
+        subjects = [self._cell(row, "id", bindings) for row in own]
+        for row in self._rows:
+            kind = self._cell(row, "type", bindings)
+            if isinstance(kind, Const) and resolve(row.terms[0], bindings) in subjects:
+                schema = self._catalogue.type(str(kind.value))
+                yield from (declared.name for declared in (schema.properties if schema else ()) if declared.implemented)
 
     def _reach(self, variable: Var) -> tuple[Value, ...]:
         """The values that the conditions on a variable ask for, also through other variables."""

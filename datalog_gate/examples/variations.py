@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.examples.case_building import Case, templates_of
 from datalog_gate.examples.column_hints import Columns
-from datalog_gate.examples.example_properties import Data, Step, complete, list_tables, plain, put
+from datalog_gate.examples.example_properties import Data, Step, complete, list_tables, plain, put, sample
 from datalog_gate.schema.catalogue import Catalogue
 
 Path = tuple[Step, ...]
@@ -44,6 +45,10 @@ def change_values(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequ
 
 def add_or_remove(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Value]]) -> Iterator[Case]:
     """Cases with one property more, then those with one part less."""
+    for path, value in _absent(case, catalogue, hints):
+        other = copy.deepcopy(case)
+        put(other, path, value)
+        yield _completed(other, catalogue)
     yield from _change_places(case, catalogue, hints, written=False)
     for path in _paths(case):
         smaller = _without(case, path, catalogue)
@@ -96,9 +101,15 @@ def approach(case: Case, goal: Case, holds: Callable[[Case], bool]) -> Case:
     return case
 
 
-def count_differences(case: Case, other: Case) -> int:
-    """The number of places at which the cases differ."""
-    return sum(get(case, path) != get(other, path) for path in {*_paths(case), *_paths(other)})
+def count_differences(case: Data, other: Data) -> int:
+    """The number of places at which the cases differ, each as a whole that is added, removed or replaced."""
+    if type(case) is not type(other) or not isinstance(case, dict | list):
+        return int(case != other)
+    if isinstance(case, list):
+        pairs = list(zip_longest(case, other))
+    else:
+        pairs = [(case.get(key), other.get(key)) for key in {**case, **other}]
+    return sum(count_differences(*pair) for pair in pairs)
 
 
 def get(data: Data, path: Sequence[Step]) -> Data:
@@ -109,6 +120,36 @@ def get(data: Data, path: Sequence[Step]) -> Data:
         except (KeyError, IndexError, TypeError):
             return None
     return data
+
+
+def _absent(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Value]]) -> Iterator[tuple[Path, Data]]:
+    """The properties that the resources of a case do not have and the rules may read: those that they name by their
+    path, and the lists and maps, each with a value that Heat accepts."""
+    named = {str(value).partition(".")[0] for value in hints.get(("heat:property", "path"), ())}
+    rows = [row for rows in case.get("inventory", {}).values() for row in rows]
+    given = [value for row in rows for value in row.values() if isinstance(value, str)]
+    for where, resource in _resources(case):
+        schema = catalogue.type(resource["type"])
+        texts = {
+            table.steps[0].name: table.relation.name
+            for table in list_tables(catalogue, resource["type"])
+            if table.steps
+        }
+        for declared in schema.properties if schema else ():
+            is_read = declared.name in named or declared.kind in ("list", "map")
+            if not is_read or declared.name in resource["properties"] or not declared.implemented:
+                continue
+            asked = [plain(value) for value in hints.get((texts.get(declared.name, ""), "_value"), ())][:2]
+            values = [*asked, *given[:3]] if declared.kind == "list" and not declared.children else []
+            yield from (((*where, "properties", declared.name), [value]) for value in values)
+            yield (*where, "properties", declared.name), sample(declared)
+
+
+def _resources(case: Case) -> Iterator[tuple[Path, Data]]:
+    roots: list[Path] = [("stack",), *(("modules", name) for name in case.get("modules", {}))]
+    for root in roots:
+        for name, resource in get(case, root)["resources"].items():
+            yield (*root, "resources", name), resource
 
 
 def _columns(case: Case, catalogue: Catalogue) -> Iterator[tuple[Path, Columns]]:
@@ -123,14 +164,11 @@ def _columns(case: Case, catalogue: Catalogue) -> Iterator[tuple[Path, Columns]]
         for at, row in enumerate(rows):
             for key in row:
                 yield ("inventory", relation, at, key), (relation, key)
-    roots: list[Path] = [("stack",), *(("modules", name) for name in case.get("modules", {}))]
-    for root in roots:
-        yield (*root, "description"), ("heat:stack", "description")
-        for name, resource in get(case, root)["resources"].items():
-            where: Path = (*root, "resources", name)
-            yield (*where, "deletion_policy"), ("heat:deletion_policy", "policy")
-            for path, column in _property_columns(resource, catalogue):
-                yield (*where, "properties", *path), column
+    yield ("stack", "description"), ("heat:stack", "description")
+    for where, resource in _resources(case):
+        yield (*where, "deletion_policy"), ("heat:deletion_policy", "policy")
+        for path, column in _property_columns(resource, catalogue):
+            yield (*where, "properties", *path), column
 
 
 def _property_columns(resource: Data, catalogue: Catalogue) -> Iterator[tuple[Path, Columns]]:
