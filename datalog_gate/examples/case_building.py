@@ -34,6 +34,7 @@ VERSION = "2018-08-31"
 MOST_REPEATED = 300
 GROUP, SCALING = "OS::Heat::ResourceGroup", "OS::Heat::AutoScalingGroup"
 GRANT = "DatalogGate::Policy"
+BREAKPOINTS = {"hooks": "pre-create", "restricted_actions": "update"}
 SERVER, DEPLOYMENT = "OS::Nova::Server", "OS::Heat::SoftwareDeployment"
 VALUES: Mapping[str, Data] = {"string": "x", "number": 1, "boolean": True, "json": {"key": "x"}}
 """Values of parameters by type."""
@@ -74,9 +75,11 @@ def _repeated(
         wanted = resolve(target, bindings)
         if function != "count" or not isinstance(wanted, Const) or not isinstance(wanted.value, int):
             continue
-        own = rows[first:last]
-        outer = {value for _, row in rows[:first] + rows[last:] for value in row.values()}
         counted = {term.value for term in (resolve(term, bindings) for term in terms) if isinstance(term, Const)}
+        resources = {value for value in counted if isinstance(value, ResourceId)}
+        places = [at for at, (_, row) in enumerate(rows) if first <= at < last or resources & set(row.values())]
+        own = [rows[at] for at in places]
+        outer = {value for at, (_, row) in enumerate(rows) if at not in places for value in row.values()}
         changing: set[Value] = {
             value for _, row in own for value in row.values() if isinstance(value, ResourceId) and value not in outer
         }
@@ -308,8 +311,13 @@ class _CaseBuilder:
     def _add_environment(self, template: Data, row: Row) -> None:
         section, key = str(row.get("section", "parameters")), str(row.get("key", "size"))
         value = plain(row.get("value"))
-        nested = section == "resource_registry" and key.startswith("resources.")
-        put(self._case, ["environment", section, *(key.split(".") if nested else [key])], value or "x")
+        steps: list[Step] = [key]
+        if section == "resource_registry" and key.startswith("resources."):
+            steps = list(key.split("."))
+        for at, step in enumerate(steps):
+            if step in BREAKPOINTS:
+                steps, value = steps[: at + 1], BREAKPOINTS[str(step)]
+        put(self._case, ["environment", section, *steps], value or "x")
         if section == "parameters":
             template.setdefault("parameters", {}).setdefault(key, {"type": "string"})
 

@@ -31,6 +31,7 @@ from datalog_gate.examples.variations import (
     change_values,
     count_differences,
     shrink,
+    take_away,
     without_rows,
 )
 from datalog_gate.schema.catalogue import Catalogue
@@ -167,7 +168,7 @@ class _ExampleSearch:
         self._add_variations(draft, change_values)
         for condition in list(self.open):
             if not condition.goals.keys().isdisjoint(new):
-                self._add_flip(condition, condition, draft)
+                self._add_flip(condition, draft)
         for bound in self.bounds:
             if not bound.goals.keys().isdisjoint(new):
                 self._add_bound(bound, draft)
@@ -259,31 +260,33 @@ class _ExampleSearch:
         for literal in [literal for body in bodies for literal in body if isinstance(literal, Match)]:
             text = quote(literal, self.sources)
             for other in without_rows(draft.case, relation_name(literal.relation), self.catalogue):
-                is_new = text and (text, literal.span) not in known and all(flip.case != other for flip in draft.flips)
+                is_new = (
+                    self.effort.is_left
+                    and text
+                    and (text, literal.span) not in known
+                    and all(flip.case != other for flip in draft.flips)
+                )
                 if is_new and self.judge.passes(other) and self.judge.refusals(other) <= draft.refused:
                     draft.flips.append(Flip(other, text, literal.span))
                     break
 
-    def _add_flip(self, condition: Aim, aim: Aim, near: _ExampleDraft) -> None:
-        """Add a flip for a condition, found from its aim, to the example that it is nearest to."""
+    def _add_flip(self, aim: Aim, near: _ExampleDraft) -> None:
+        """Add a flip that is found from its condition, to the example that it is nearest to."""
         self.effort.begin(STEPS_FOR_FLIP)
         self.missed.clear()
         for case in chain((case for case, _ in self._cases(aim, near.origin)), self._repaired(aim)):
             nearest = min(self.drafts, key=lambda draft: count_differences(case, draft.case))
             if self.judge.refusals(case) <= nearest.refused:
-                case = self._approach(case, nearest, aim)
-                if condition is aim or count_differences(case, nearest.case) == 1:
-                    self.open.remove(condition)
-                    nearest.flips.append(Flip(case, aim.text, aim.span))
-                    return
+                self.open.remove(aim)
+                nearest.flips.append(Flip(self._approach(case, nearest, aim), aim.text, aim.span))
+                return
 
     def _repaired(self, aim: Aim) -> Iterator[Case]:
         """Variations that pass of cases that another rule denies."""
         self.effort.begin(STEPS_FOR_FLIP)
         for case in self.missed:
-            for other in chain(
-                add_or_remove(case, self.catalogue, self.hints), change_values(case, self.catalogue, self.hints)
-            ):
+            added = add_or_remove(case, self.catalogue, self.hints)
+            for other in chain(added, change_values(case, self.catalogue, self.hints)):
                 if not self.effort.is_left:
                     return
                 if self._shows(aim, other):
@@ -294,9 +297,18 @@ class _ExampleSearch:
         top = near.origin.top
         head = tuple(NULL for _ in self.unfolder.rules[top].arguments)
         for number, rule in condition.alone.items():
+            if number not in near.shown:
+                continue
             goals = {top: replace(self.unfolder.rules[top], arguments=head, body=rule.body)}
-            if number in near.shown and condition in self.open:
-                self._add_flip(condition, replace(condition, without=goals, goals=goals), near)
+            aim = replace(condition, without=goals, goals=goals)
+            self.effort.begin(STEPS_FOR_FLIP)
+            less = (case for case in take_away(near.case, self.catalogue) if self._still_shows(aim, case))
+            for case in chain(less, (self._approach(case, near, aim) for case, _ in self._cases(aim, near.origin))):
+                is_near = count_differences(case, near.case) == 1 and self.judge.refusals(case) <= near.refused
+                if is_near and self.effort.is_left:
+                    self.open.remove(condition)
+                    near.flips.append(Flip(case, aim.text, aim.span))
+                    return
 
     def _add_bound(self, aim: Aim, near: _ExampleDraft) -> None:
         """Add an example at a bound, unless there is one."""
@@ -314,8 +326,11 @@ class _ExampleSearch:
                 near.flips.append(Flip(case, aim.text, aim.span))
             return
 
+    def _still_shows(self, aim: Aim, case: Case) -> bool:
+        return self.effort.is_left and self._shows(aim, case)
+
     def _approach(self, case: Case, near: _ExampleDraft, aim: Aim) -> Case:
         """The case with no difference from an example that it does not need, or that Heat needs."""
         return approach(
-            case, near.case, lambda other: self._shows(aim, other) and self.judge.refusals(other) <= near.refused
+            case, near.case, lambda other: self._still_shows(aim, other) and self.judge.refusals(other) <= near.refused
         )

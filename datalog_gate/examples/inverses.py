@@ -90,7 +90,7 @@ def _of_text(name: str, at: int, others: Sequence[Value], result: str) -> Iterat
         case "replace", str() if at == 0:
             yield result.replace(str(others[2]), other) if others[2] else other + result
         case "capture", str() if at == 0:
-            yield from sample_pattern(GROUP.sub(lambda _: re.escape(result), other, count=1))
+            yield from sample_pattern(GROUP.sub(lambda _: re.escape(result), other, count=1))[:2]
         case "upper", _:
             yield result.lower()
     yield result

@@ -46,8 +46,10 @@ class Aim:
     """The rules without the part."""
     goals: Rules
     """Rules of which one must be met. For a condition they say that it is false, and the others of the rule true."""
+    false: tuple[CheckedLiteral, ...] = ()
+    """For a condition: the literals that say that it is false, at the end of each goal."""
     alone: Rules = field(default_factory=dict)
-    """For a test: rules that say that it is false, and true what needs none of its variables."""
+    """For a condition: rules that say that it is false, and true what needs none of its variables."""
 
 
 def list_branches(numbered: Rules, sources: Mapping[str, str]) -> list[Aim]:
@@ -122,9 +124,10 @@ def _conditions(
         ) -> Aim:
             rest = [other for other in without if not (guards and _is_guarded(other, literal))]
             dropped, goal = replace(rule, body=without), replace(rule, body=(*rest, *false))
-            body = _binders(rule, literal) if isinstance(literal, Compare | Call) else None
-            alone = {} if body is None else {number: replace(rule, body=(*body, *false))}
-            return Aim(rule.span, text, literal.span, False, {number: dropped}, {number: goal}, alone)
+            body = _binders(rule, literal)
+            fails = (Without((literal,), literal.span),) if isinstance(literal, Match) else false
+            alone = {} if body is None else {number: replace(rule, body=(*body, *fails))}
+            return Aim(rule.span, text, literal.span, False, {number: dropped}, {number: goal}, false, alone)
 
         if isinstance(literal, Match):
             columns = relations[literal.relation].columns
@@ -153,11 +156,12 @@ def _is_guarded(literal: CheckedLiteral, guard: CheckedLiteral) -> bool:
     return is_test and not set(variables(guard)).isdisjoint(variables(literal))
 
 
-def _binders(rule: CheckedRule, test: Compare | Call) -> tuple[CheckedLiteral, ...] | None:
-    """The body of a rule without a test and what needs its variables, or others that are then free; None if that
+def _binders(rule: CheckedRule, test: CheckedLiteral) -> tuple[CheckedLiteral, ...] | None:
+    """The body of a rule without a condition and what needs its variables, or others that are then free; None if that
     leaves one of its variables free."""
-    tested = set(variables(test))
     everywhere = {variable for literal in rule.body for variable in _binds(literal)}
+    elsewhere = {variable for literal in rule.body if literal is not test for variable in _binds(literal)}
+    tested = set(variables(test)) & (elsewhere if isinstance(test, Match | Without) else everywhere)
     bound: set[Var] = set()
     kept: list[CheckedLiteral] = []
     for literal in rule.body:
@@ -192,25 +196,39 @@ def _bounds(number: int, rule: CheckedRule, sources: Mapping[str, str]) -> Itera
 def _joined(aims: Iterable[Aim]) -> list[Aim]:
     """The aims, those of alternatives at the same place as one; but those of the same rule, the alternatives below a
     negation, stay apart."""
-    found: dict[tuple[Span, str], list[Aim]] = {}
+    groups: dict[tuple[Span, str], list[list[Aim]]] = {}
     for aim in aims:
-        known = found.setdefault((aim.span, aim.text), [])
-        at = next((at for at, other in enumerate(known) if aim.goals.keys().isdisjoint(other.goals)), len(known))
-        other = known[at] if at < len(known) else aim
-        known[at : at + 1] = [
-            replace(
-                aim,
-                without={**aim.without, **other.without},
-                goals={**aim.goals, **other.goals},
-                alone={**aim.alone, **other.alone},
-            )
-        ]
-    return [aim for known in found.values() for aim in known]
+        known = groups.setdefault((aim.span, aim.text), [])
+        for group in known:
+            if all(aim.goals.keys().isdisjoint(other.goals) for other in group):
+                group.append(aim)
+                break
+        else:
+            known.append([aim])
+    return [_join(group) for known in groups.values() for group in known]
+
+
+def _join(aims: Sequence[Aim]) -> Aim:
+    """Alternatives as one aim: a condition is false if it is so in each of them, such as that a value is in a list."""
+    false = tuple(dict.fromkeys(literal for aim in aims for literal in aim.false))
+
+    goals = {
+        number: replace(rule, body=(*rule.body, *(literal for literal in false if literal not in aim.false)))
+        for aim in aims
+        for number, rule in aim.goals.items()
+    }
+    return replace(
+        aims[0],
+        without={number: rule for aim in aims for number, rule in aim.without.items()},
+        goals=goals,
+        false=false,
+        alone={number: rule for aim in aims for number, rule in aim.alone.items()},
+    )
 
 
 def _local(literal: Without, others: Sequence[CheckedLiteral]) -> tuple[CheckedLiteral, ...]:
     """The body of a negation, whose own variables no other literal has."""
-    bound = {variable for other in others for variable in _bound(other)}
+    bound = {variable for other in others for variable in _binds(other)}
     own = {variable: Var(variable.name, f"{variable.generated}.") for variable in variables(literal)}
     names: dict[Var, Operand] = {variable: other for variable, other in own.items() if variable not in bound}
     inner: tuple[CheckedLiteral, ...] = renamed(literal.body, names)

@@ -105,6 +105,11 @@ class Unfolder:
     def columns(self, relation: RelationRef) -> tuple[Column, ...]:
         return self.program.relations[relation].columns
 
+    def keys(self, relation: RelationRef) -> list[int]:
+        """The positions of the key columns, or of all columns if there is no key."""
+        key, columns = self.program.relations[relation].key, self.columns(relation)
+        return [at for at, column in enumerate(columns) if column.name in key] or list(range(len(columns)))
+
     def unfold(
         self, top: int, seed: int, goals: Mapping[int, CheckedRule], preferred: frozenset[int] = frozenset()
     ) -> Iterator[Sketch]:
@@ -176,9 +181,29 @@ class Unfolder:
             case Without((Compare() | Call() as test,)) if not getattr(test, "outputs", ()):
                 yield (), replace(sketch, conditions=(*sketch.conditions, Condition(test, False)))
             case Without():
-                yield (), replace(sketch, negated=(*sketch.negated, literal))
+                yield from self._by_negation(goal, literal, sketch)
             case Fold():
                 yield from self._by_aggregate(goal, literal, sketch)
+
+    def _by_negation(self, goal: Goal, literal: Without, sketch: Sketch) -> Iterator[Step]:
+        """Nothing that the negation asks for; or, if it is that nothing is without something, one that has it."""
+        conditions = (*sketch.conditions, *self._differences(literal))
+        after = replace(sketch, conditions=conditions, negated=(*sketch.negated, literal))
+        parts = [part.body if isinstance(part, Without) else (part,) for part in literal.body]
+        has_all = len(literal.body) > 1 and any(isinstance(part, Without) for part in literal.body)
+        goals = tuple(Goal(part, goal.rules) for body in parts for part in body)
+        steps: list[Step] = [((), after), *([(goals, after)] if has_all else [])]
+        yield from reversed(steps) if self._seed & 1 else steps
+
+    def _differences(self, literal: Without) -> Iterator[Condition]:
+        """If the negation is of a list of facts, and of one variable: that the variable is none of them."""
+        for match in literal.body if len(literal.body) == 1 else ():
+            if not isinstance(match, Match) or len(match.column_terms) != 1:
+                continue
+            ((at, term),) = match.column_terms
+            facts = self.groups.get(match.relation, ())
+            if all(not rule.body for rule in facts):
+                yield from (Condition(Compare("!=", term, rule.arguments[at], match.span)) for rule in facts)
 
     def _by_rules(self, goal: Goal, literal: Match, sketch: Sketch) -> Iterator[Step]:
         if len(goal.rules) > MAX_DEPTH:
@@ -219,8 +244,7 @@ class Unfolder:
             if bindings is None:
                 return
             sketch = replace(sketch, bindings=bindings)
-        key = self.program.relations[literal.relation].key
-        keys = [at for at, column in enumerate(columns) if column.name in key] or list(range(len(columns)))
+        keys = self.keys(literal.relation)
         joined: list[Step] = []
         for row in sketch.rows:
             if row.relation != literal.relation:

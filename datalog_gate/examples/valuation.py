@@ -62,6 +62,7 @@ class Valuation:
             relation: {column.name: at for at, column in enumerate(columns)}
             for relation, columns in self._of_row.items()
         }
+        self._keys = {relation: unfolder.keys(relation) for relation in self._of_row}
         all_columns = self._columns
         self._columns = {term: columns for term, columns in all_columns.items() if not _may_stay_open(columns)}
         for condition in self._conditions:
@@ -123,8 +124,9 @@ class Valuation:
             case 2:
                 return self._resources(variable, bindings)
         kinds, columns = self._kinds(variable), [column for _, column in self._columns[variable]]
+        taken = self._taken(variable, bindings)
         if any(column.name.startswith("_index") for column in columns):
-            return 0, 1, 2
+            return [at for at in range(len(taken) + 3) if at not in taken]
         for row in self._rows:
             if self._cell(row, "index", bindings) == variable:
                 member = self._cell(row, "id", bindings)
@@ -132,16 +134,45 @@ class Valuation:
                 return (int(name) if name.isdigit() else 0,)
         wished = list(dict.fromkeys(self._wished(variable, kinds)))
         if Kind.RESOURCE in kinds and kinds != Kind.ANY:
-            wished.insert(2, ResourceId(f"{ROOT}/{variable.name.lower() or columns[0].name.strip('_')}"))
+            wished.insert(
+                len(self._reach(variable)) + 2,
+                ResourceId(f"{ROOT}/{variable.name.lower() or columns[0].name.strip('_')}"),
+            )
         places = [(name, column.name) for name, column in self._columns[variable]]
         if ("heat:property", "path") in places:
             at = len(self._reach(variable))
             wished[at:at] = self._declared_paths(variable, bindings)
         if ("heat:resource", "type") in places:
-            wished.sort(key=lambda kind: self._catalogue.type(str(kind)) is None)
+            owners = list(self._owners(variable, bindings))
+            wished.sort(key=lambda kind: (kind not in owners, self._catalogue.type(str(kind)) is None))
         near = [value for name, column in self._columns[variable] for value in self._near.get((name, column.name), ())]
-        values = [value for value in (*near, *wished) if fits(value, kinds, columns)]
+        if len(places) > 1:  # a null joins nothing
+            taken.add(None)
+        asked = self._ask(variable, bindings)
+        values = [value for value in (*near, *asked, *wished) if value not in taken and fits(value, kinds, columns)]
         return list(dict.fromkeys(values))[:MOST]
+
+    def _ask(self, variable: Var, bindings: Bindings) -> Iterator[Value]:
+        """What the conditions on a variable ask for by the values that others have by now."""
+        for condition in self._conditions:
+            before, now = set(condition.variables(self._bindings)), set(condition.variables(bindings))
+            if variable in now and before != now:
+                yield from (value for term, value in self._passed(condition, {}, bindings) if term == variable)
+
+    def _taken(self, variable: Var, bindings: Bindings) -> set[Value]:
+        """The values with which one of the rows would have the key of another."""
+        taken = set()
+        for row in self._rows:
+            keys = [resolve(row.terms[at], bindings) for at in self._keys[row.relation]]
+            if variable not in keys:
+                continue
+            at = keys.index(variable)
+            for other in self._rows:
+                others = [resolve(other.terms[place], bindings) for place in self._keys.get(other.relation, ())]
+                same = other.relation == row.relation and keys[:at] + keys[at + 1 :] == others[:at] + others[at + 1 :]
+                if same and isinstance(own := others[at], Const):
+                    taken.add(own.value)
+        return taken
 
     def _wished(self, variable: Var, kinds: Kind) -> Iterator[Value]:
         columns = self._columns[variable]
@@ -176,6 +207,15 @@ class Valuation:
             free = sorted(columns, key=lambda column: bool(column.allowed or column.custom))
             yield from (".".join([*steps, column.name]) for column in free if Kind.NULL in column.kinds)
 
+    def _owners(self, kind: Var, bindings: Bindings) -> Iterator[str | None]:
+        """The types of resources whose type is the variable, as other rows of them say."""
+        subjects = [row.terms[0] for row in self._rows if self._cell(row, "type", bindings) == kind]
+        for row in self._rows:
+            relation = relation_name(row.relation)
+            same = any(resolve(row.terms[0], bindings) == resolve(subject, bindings) for subject in subjects)
+            if same and relation.startswith(RESOURCE_TABLES):
+                yield self._catalogue.owner(relation.partition(".")[0])
+
     def _declared_paths(self, variable: Var, bindings: Bindings) -> Iterator[str]:
         """The properties of the type of the resource whose property has the variable as its path."""
         own = [row for row in self._rows if self._cell(row, "path", bindings) == variable]
@@ -199,7 +239,7 @@ class Valuation:
         """Pass values through each condition once; whether any is new."""
         grown = False
         for condition in self._conditions:
-            for term, value in list(self._passed(condition, reaching)):
+            for term, value in list(self._passed(condition, reaching, self._bindings)):
                 if not isinstance(term, Var) or value is None:
                     continue
                 values = reaching.setdefault(term, {})
@@ -209,31 +249,31 @@ class Valuation:
         return grown
 
     def _passed(
-        self, condition: Condition, reaching: Mapping[Var, Mapping[Value, None]]
+        self, condition: Condition, reaching: Mapping[Var, Mapping[Value, None]], bindings: Bindings
     ) -> Iterator[tuple[Pattern, Value]]:
         """The values that a condition asks of its terms, by those of the others."""
         literal = condition.literal
 
         def values_of(term: Pattern) -> list[Value]:
-            term = resolve(term, self._bindings)
+            term = resolve(term, bindings)
             return [term.value] if isinstance(term, Const) else list(reaching.get(term, ())) if term else []
 
         if isinstance(literal, Compare):
             for side, _, other in literal.from_each_side:
                 for value in values_of(other):
                     for near in neighbours(value):
-                        yield resolve(side, self._bindings), near
+                        yield resolve(side, bindings), near
             return
         inputs = [values_of(term) for term in literal.inputs]
         results = values_of(literal.outputs[0]) if literal.outputs else []
         others = [next(iter(values), None) for values in inputs]
         for at, term in enumerate(literal.inputs):
-            for result in results[:8] or [None]:
+            for result in [*results[:4], *results[4:][-4:]] or [None]:  # the first and the newest
                 for value in invert(literal.builtin, at, others, result, condition.holds):
-                    yield resolve(term, self._bindings), value
+                    yield resolve(term, bindings), value
         if literal.outputs and all(inputs):
             for value in _compute(literal.builtin, inputs):
-                yield resolve(literal.outputs[0], self._bindings), value
+                yield resolve(literal.outputs[0], bindings), value
 
     def _stacks(self, variable: Var) -> Sequence[Value]:
         words = [value for value in self._reach(variable) if isinstance(value, str)]

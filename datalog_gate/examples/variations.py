@@ -56,6 +56,19 @@ def add_or_remove(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequ
             yield smaller
 
 
+def take_away(case: Case, catalogue: Catalogue) -> Iterator[Case]:
+    """Cases without one part, then those with a property that is null."""
+    for path in _paths(case):
+        smaller = _without(case, path, catalogue)
+        if smaller is not None and smaller != case:
+            yield smaller
+    for path in _paths(case):
+        if "properties" in path[:-1] and path[-1] not in (*FIXED, "properties") and get(case, path) is not None:
+            other = copy.deepcopy(case)
+            put(other, path, None)
+            yield _completed(other, catalogue)
+
+
 def without_rows(case: Case, relation: str, catalogue: Catalogue) -> Iterator[Case]:
     """The case without a list or map of properties that fills the relation, for each resource that has it."""
     for path in _paths(case):
