@@ -20,7 +20,7 @@ from datalog_gate.analysis.program import (
     all_literals,
 )
 from datalog_gate.base.values import FALSE, TRUE, Kind, Value, kind_of
-from datalog_gate.examples.example_properties import SAMPLES
+from datalog_gate.examples.example_properties import SAMPLES, WORDS
 from datalog_gate.examples.inverses import NETWORKS, invert, neighbours
 from datalog_gate.schema.declaration import Column, relation_name
 from datalog_gate.validation.texts import find_reason
@@ -28,15 +28,6 @@ from datalog_gate.validation.texts import find_reason
 Columns = tuple[str, str]
 """A column: the names of its relation and of itself."""
 TIMES = ("2027-03-01T09:00:00Z", "2027-03-01T09:30:00Z", "2026-01-01T00:00:00Z")
-WORDS = {
-    "flavor": "m1.small",
-    "image": "ubuntu-24.04",
-    "name": "web",
-    "key_name": "ops",
-    "project": "lab",
-    "user": "alice",
-    "description": "a text",
-}
 """Readable values by column."""
 TYPES = ("OS::Nova::Server", "OS::Neutron::Port", "OS::Cinder::Volume", "OS::Heat::ResourceGroup")
 MOST = 24

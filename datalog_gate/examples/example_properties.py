@@ -28,12 +28,23 @@ SAMPLES = {
 }
 """Values for Heat's own constraints."""
 WORDS = {
+    "ImageId": "ubuntu-24.04",
+    "InstanceType": "m1.small",
+    "availability_zone": "az1",
+    "description": "a text",
     "flavor": "m1.small",
+    "floating_network": "public",
     "image": "ubuntu-24.04",
+    "key_name": "ops",
     "name": "web",
     "network": "private",
-    "floating_network": "public",
+    "project": "lab",
+    "project_id": "lab",
+    "tenant_id": "lab",
+    "user": "alice",
+    "volume_type": "ssd",
 }
+"""Readable values by name."""
 
 
 @lru_cache(maxsize=512)

@@ -150,12 +150,23 @@ class _ExampleSearch:
         for draft in self.drafts:
             for condition in [aim for aim in self.open if aim.goals.keys() & draft.shown]:
                 self._add_flip_alone(condition, draft)
-        examples = tuple(draft.example() for draft in self.drafts)
+        examples = tuple(draft.example() for draft in self._without_copies())
         _, literal = self.unfolder.furthest
         if examples or literal is None:
             searched = {(aim.span, aim.text) for aim in self.conditions if not aim.goals.keys().isdisjoint(self.met)}
             return PolicyExamples(self.policy, examples, len(searched))
         return PolicyExamples(self.policy, (), 0, quote(literal, self.sources), literal.span)
+
+    def _without_copies(self) -> list[_ExampleDraft]:
+        """The drafts; those of the same case as one."""
+        found: list[_ExampleDraft] = []
+        for draft in self.drafts:
+            known = next((other for other in found if other.case == draft.case), None)
+            if known:
+                known.flips += draft.flips
+            else:
+                found.append(draft)
+        return found
 
     def _show(self, aim: Aim) -> None:
         """Add the example of a rule, and flips for the conditions of the rules that it is the first to show."""

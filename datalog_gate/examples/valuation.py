@@ -21,6 +21,8 @@ ROOT = "stack"
 STACKS = frozenset({"stack", "_stack"})
 RESOURCE_TABLES = ("os:", "aws:", "datalog_gate:")
 """How the names of relations begin whose rows are properties of resources."""
+GENERAL = ("id", "name", "_value", "value")
+"""Names of columns that say little of their values."""
 MOST = 48
 """The maximum number of values that are tried for a variable."""
 MOST_REACHING = 32
@@ -187,9 +189,9 @@ class Valuation:
             yield None
         if ("heat:property", "path") in [(name, column.name) for name, column in columns]:
             yield from self._optional_paths()
+        columns = sorted(columns, key=lambda place: place[1].name in GENERAL)
         for name, column in columns:
             yield from self._hints.get((name, column.name), ())
-        for name, column in columns:
             yield from typical_values(name, column, kinds)
         if not columns:
             yield from (1, "text")

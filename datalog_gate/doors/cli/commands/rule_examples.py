@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from datalog_gate import api
 from datalog_gate.base.diagnostics import Span, did_you_mean
@@ -50,12 +51,62 @@ def diff(options: argparse.Namespace) -> int:
     return DENIED if lines else OK
 
 
-def brief(case: Case) -> str:
-    """A case in one line: the resources by name, and what else it has."""
+def brief(case: Case, base: Case | None = None) -> str:
+    """A case in one line: the resources by name, and what else it has. With a base, only how it differs from that."""
+    parts, before = _list_parts(case), _list_parts(base) if base else {}
+    if before.keys() <= parts.keys() or parts.keys() <= before.keys():
+        return _flow_changes(parts, before) if base else _flow_inside(parts) or "an empty template"
+    return _flow_inside(parts)
+
+
+def _list_parts(case: Case) -> dict[str, Any]:
     rest = {key: value for key, value in case.items() if key != "stack" and (key != "now" or value != NOW)}
-    template = {key: value for key, value in case["stack"].items() if key not in ("resources", "heat_template_version")}
-    parts = {**template, **case["stack"]["resources"], **rest}
-    return ", ".join(f"{name}: {flow(value)}" for name, value in parts.items()) or "an empty template"
+    if "against" in rest:
+        rest["against"] = _list_template(rest["against"])
+    if "modules" in rest:
+        rest["modules"] = {name: _list_template(template) for name, template in rest["modules"].items()}
+    return {**_list_template(case["stack"]), **rest}
+
+
+def _list_template(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections of a template, and the resources with their properties beside their type."""
+    sections = {key: value for key, value in template.items() if key not in ("resources", "heat_template_version")}
+    resources = {
+        name: {"type": resource["type"], **(resource.get("properties") or {}), **resource}
+        for name, resource in template["resources"].items()
+    }
+    for resource in resources.values():
+        resource.pop("properties", None)
+    return {**sections, **resources}
+
+
+def _flow_changes(value: dict[str, Any], before: dict[str, Any]) -> str:
+    """What differs between two maps, without braces."""
+    pairs = [
+        f"{flow(key)}: {_flow_change(inner, before[key]) if key in before else _flow(inner)}"
+        for key, inner in value.items()
+        if key not in before or inner != before[key]
+    ]
+    removed = [f"no {flow(key)}" for key in before if key not in value]
+    same = ["..."] if any(key in before and inner == before[key] for key, inner in value.items()) else []
+    return ", ".join([*pairs, *removed, *same])
+
+
+def _flow_change(value: Any, before: Any) -> str:
+    if isinstance(value, dict) and isinstance(before, dict):
+        return f"{{{_flow_changes(value, before)}}}" if value.keys() & before.keys() else _flow(value)
+    if isinstance(value, list) and isinstance(before, list) and len(value) == len(before):
+        return f"[{', '.join(map(_flow_change, value, before))}]"
+    return _flow(value)
+
+
+def _flow(value: Any) -> str:
+    return f"{{{_flow_inside(value)}}}" if isinstance(value, dict) else flow(value)
+
+
+def _flow_inside(value: dict[str, Any]) -> str:
+    """A map in one line, without braces. A type is not quoted."""
+    return ", ".join(f"{flow(key)}: {inner if key == 'type' else _flow(inner)}" for key, inner in value.items())
 
 
 def _change(newly: bool) -> str:
@@ -89,7 +140,7 @@ def _to_text(found: PolicyExamples) -> Iterator[str]:
     for example in found.examples:
         yield f"denies    {brief(example.case)}"
         for flip in example.flips:
-            yield f"passes    {brief(flip.case)}    {flip.condition} is false"
+            yield f"passes    {brief(flip.case, example.case)}    {flip.condition} is false"
     if not found.examples:
         where = f", {_place(found.span)}" if found.span else ""
         yield f"no-example: no stack was found that it denies; the furthest attempt failed at {found.furthest}{where}"

@@ -11,7 +11,7 @@ from datalog_gate.doors.cli.main import main
 
 RULES = '@deny("big", "{v} is big")\nbig(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 > 500.\n'
 NEVER = '@deny("never", "{v}")\nnever(v) :- os:cinder:volume(_id=v, name=n), n = "a", ends_with(n, "b").\n'
-VOLUME = 'volume: {type: "OS::Cinder::Volume", properties: {size: %s}}'
+VOLUME = "volume: {type: OS::Cinder::Volume, size: %s}"
 TEMPLATE = "heat_template_version: 2018-08-31\nresources: {data: {type: OS::Cinder::Volume, properties: {size: 501}}}\n"
 
 
@@ -27,8 +27,37 @@ def test_examples_are_printed_for_people(rules: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines() == [
         f"big  {rules}/m.dl:2",
         f"denies    {VOLUME % 501}",
-        f"passes    {VOLUME % 500}    n ?? 0 > 500 is false",
+        "passes    volume: {size: 500, ...}    n ?? 0 > 500 is false",
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "lines"),
+    [
+        (
+            "os:nova:server.networks(_id=v, port=null).",
+            [
+                "denies    server: {type: OS::Nova::Server, networks: [{}], flavor: m1.small}",
+                "passes    server: {networks: [{port: port-1}], ...}    port=null is false",
+                "passes    server: {no networks, ...}    os:nova:server.networks(_id=v, port=null) is false",
+            ],
+        ),
+        (
+            'os:cinder:volume(_id=v), gate:role(role="guest").',
+            [
+                "denies    volume: {type: OS::Cinder::Volume}, caller: {roles: [guest]}",
+                "passes    caller: {roles: [role-1]}, ...    role=guest is false",
+                'passes    caller: {roles: [role-2]}, ...    gate:role(role="guest") is false',
+            ],
+        ),
+    ],
+)
+def test_what_passes_is_printed_by_its_differences(
+    rule: str, lines: list[str], rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rules / "m.dl").write_text(f'@deny("p", "no")\np(v) :- {rule}\n')
+    assert main(["examples", "--rules", str(rules)]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == lines
 
 
 def test_what_has_no_example_says_so(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
