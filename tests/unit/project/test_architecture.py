@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from tests.pages import assert_generated, assert_written
-from tests.sources import ROOT
-from tests.unit.project.test_layering import LAYERS, MAY_ALSO, PACKAGE, imports
+from tests.sources import ROOT, nodes
+from tests.unit.project.test_layering import LAYERS, MAY_ALSO, PACKAGE, imported_names, imports, modules
 
 PAGE = ROOT / "docs" / "architecture.md"
 DECISIONS = ROOT / "docs" / "decisions"
@@ -88,6 +89,45 @@ def test_the_index_of_pages_links_each_page() -> None:
     index = (ROOT / "docs" / "index.md").read_text("utf-8")
     pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
     assert sorted(page for page in pages if f"]({page}" not in index) == []
+
+
+def test_records_that_cross_rooms_hold_the_functions_that_the_page_explains() -> None:
+    section = PAGE.read_text("utf-8").partition("## Functions in records")[2].partition("\n## ")[0]
+    explained = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", section, re.M))
+    assert {
+        name: ", ".join(f"`{field}`" for field in sorted(fields)) for name, fields in functions().items()
+    } == explained
+
+
+def functions() -> dict[str, set[str]]:
+    """The fields that hold a function, of each record that another room imports."""
+    imported = {name for room, path in modules() for name in imported_names(path) if name.split(".")[1:2] != [room]}
+    aliases = {target.id for _, path in modules() for target in _function_types(path)}
+    found: dict[str, set[str]] = {}
+    for _, path in modules():
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for record in nodes(path):
+            if isinstance(record, ast.ClassDef) and f"{module}.{record.name}" in imported and _is_record(record):
+                for field in record.body:
+                    if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                        words = set(re.findall(r"\w+", ast.unparse(field.annotation)))
+                        if words & {"Callable", *aliases}:
+                            found.setdefault(record.name, set()).add(field.target.id)
+    return found
+
+
+def _is_record(node: ast.ClassDef) -> bool:
+    return any(
+        "dataclass" in ast.unparse(part) or "NamedTuple" in ast.unparse(part)
+        for part in (*node.decorator_list, *node.bases)
+    )
+
+
+def _function_types(path: Path) -> Iterator[ast.Name]:
+    """The names of a module for types of functions."""
+    for node in nodes(path):
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Callable["):
+            yield from (target for target in node.targets if isinstance(target, ast.Name))
 
 
 def drawing(graph: Mapping[str, Set[str]]) -> str:

@@ -66,7 +66,7 @@ def test_the_inner_layers_do_no_input_and_output() -> None:
         f"{path.relative_to(PACKAGE)} imports {name}"
         for room, path in modules()
         if room in inner
-        for name in _imported(path)
+        for name in imported_names(path)
         if f"{name}.".startswith(tuple(f"{module}." for module in (*CLOCKS, *(() if room in MAY_READ else IMPURE))))
     ]
     assert wrong == ["base/records.py imports os.environ"]  # the switch by which tests freeze records
@@ -76,7 +76,7 @@ def test_a_module_defines_its_fields_by_one_library() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {alias.name} of dataclasses beside records"
         for _, path in modules()
-        if any(name.startswith("datalog_gate.base.records.") for name in _imported(path))
+        if any(name.startswith("datalog_gate.base.records.") for name in imported_names(path))
         for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
         for alias in node.names
@@ -95,7 +95,7 @@ def test_doors_do_not_import_each_other() -> None:
         f"{path.name} imports {name}"
         for room, path in modules()
         if room == "doors" and (door := path.relative_to(PACKAGE / "doors").with_suffix("").parts[0]) in doors
-        for name in _imported(path)
+        for name in imported_names(path)
         if name.startswith("datalog_gate.doors.")
         and name.split(".")[2] in doors - {door}
         and (path.name, name) not in starts
@@ -109,7 +109,7 @@ def test_only_doors_know_heat() -> None:
         f"{path.name} imports {name}"
         for room, path in modules()
         if room != "doors"
-        for name in _imported(path)
+        for name in imported_names(path)
         if name.partition(".")[0] in services
     ]
     assert wrong == []
@@ -154,13 +154,13 @@ def imports() -> dict[str, set[str]]:
 def imported_rooms(path: Path) -> set[str]:
     """The rooms that a module imports, its own among them, inside functions too. The package itself offers `api`."""
     rooms = {room for layer in LAYERS for room in layer}
-    names = [name.split(".") for name in _imported(path)]
+    names = [name.split(".") for name in imported_names(path)]
     inner = {parts[1] if parts[1:] else "api" for parts in names if parts[0] == "datalog_gate"} - {"__version__"}
     return {room if room in rooms else "api" for room in inner}
 
 
 @cache
-def _imported(path: Path) -> list[str]:
+def imported_names(path: Path) -> list[str]:
     return list(_imports(path))
 
 
