@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -23,7 +21,7 @@ from datalog_gate.decision.decision import Decision, Grant
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.config_options import OptionFiles, build_settings
 from datalog_gate.decision_point.enabled_plugins import create_broker, list_grantable
-from datalog_gate.decision_point.engine_start import LIVE, PROBE, read_began
+from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.decision_point.grant_requests import build_operation_request, find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
 from datalog_gate.decision_point.metrics import Labels, count_answer, count_outcome, measure_store
@@ -328,8 +326,6 @@ class DecisionPoint:
                 rules=rules.digest,
                 policies=len(known),
                 options=list_changed(settings),
-                program=os.path.basename(sys.argv[0]),
-                began=read_began(os.getpid()),
             )
 
     def _failed(self, source: Source, error: DiagnosticsError) -> None:

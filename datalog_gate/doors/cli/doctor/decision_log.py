@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import Any
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.decision_point.engine_start import KIND as ENGINE_STARTED
-from datalog_gate.decision_point.engine_start import read_began
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import CheckResult, Locate
@@ -42,8 +39,6 @@ class _Summary:
     failed: dict[str, LogRecord] = field(default_factory=dict)
     engines: dict[str, LogRecord] = field(default_factory=dict)
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
-    processes: dict[int, LogRecord] = field(default_factory=dict)
-    """The processes of this host, by number."""
 
     def add(self, record: LogRecord) -> None:
         """Count a record, and keep what later ones do not replace."""
@@ -54,9 +49,6 @@ class _Summary:
         latest = {"loaded": self.loaded, "reload_failed": self.failed, ENGINE_STARTED: self.engines}.get(kind)
         if latest is not None and _time(record) >= _time(latest.get(host, {})):
             latest[host] = record
-        process = record.get("process")
-        if kind == "loaded" and host == socket.gethostname() and "program" in record and isinstance(process, int):
-            self.processes[process] = record
         own = record.get("options")
         if isinstance(own, dict) and kind == "loaded":
             self.options[host] = dict(own)
@@ -87,7 +79,6 @@ def _check_records(path: Path) -> Iterator[CheckResult]:
             message = f"{host} could not load the rules at {_time(record)}, and keeps older ones{_first_reason(record)}"
             fix = f"look for reload_failed in {path}, and correct the rules"
             yield CheckResult("finding", "rules", message, None, fix)
-    yield from _compare_processes(summary.processes)
     yield from _compare_hosts(summary)
 
 
@@ -103,18 +94,6 @@ def _first_reason(record: LogRecord) -> str:
         case [{"message": str(message)}, *_]:
             return f": {message}"
     return ""
-
-
-def _compare_processes(loaded: Mapping[int, LogRecord]) -> Iterator[CheckResult]:
-    """Say which rules each running process of this host has. A process without requests keeps older ones."""
-    others = ((number, record) for number, record in loaded.items() if number != os.getpid())
-    running = {number: record for number, record in others if record.get("began") == read_began(number)}
-    differ = len({record.get("rules") for record in running.values()}) > 1
-    fix = "send it a request, which loads changed rules; restart it if it keeps them" if differ else ""
-    for number, record in sorted(running.items()):
-        rules = str(record.get("rules"))[:12]
-        message = f"{record['program']} {number} on this host has had {rules} in force since {_time(record)}"
-        yield CheckResult("note" if differ else "ok", "rules", message, None, fix)
 
 
 def _compare_hosts(summary: _Summary) -> Iterator[CheckResult]:
