@@ -7,7 +7,7 @@ from typing import Any
 
 from datalog_gate.decision_point.settings import parse_service_options
 from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
-from datalog_gate.doors.server.pagination import read_text_marker, write_page
+from datalog_gate.doors.server.pagination import read_number, write_page
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.schemas import PAGES, PROJECT, describe_body, describe_object, describe_page
 from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, tell_verdict
@@ -27,11 +27,9 @@ ENDPOINTS = EndpointTable()
     query={"state": {"enum": STATES, "description": "only those in this state"}, "project": PROJECT, **PAGES},
 )
 def _list(call: ApiCall) -> Reply:
-    state, limit, after = call.query.get("state"), call.query["limit"], read_text_marker(call)
-    if after and not (after.isascii() and after.isdecimal() and len(after) < 10):
-        raise ApiError(400, "invalid", "the marker is not from an earlier answer")
+    state, limit = call.query.get("state"), call.query["limit"]
     projects = call.client.narrow(call.query.get("project"))
-    chosen = _read(call, after=int(after or 0), projects=projects, state=state, limit=limit + 1)
+    chosen = _read(call, after=read_number(call), projects=projects, state=state, limit=limit + 1)
     answer = write_page("approvals", chosen, limit, lambda request: (str(request.number),), ApprovalRequest.to_json)
     return Reply(answer)
 

@@ -20,7 +20,7 @@ from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import build_caller
 from datalog_gate.doors.server.access import ALL_PROJECTS
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
-from datalog_gate.doors.server.pagination import read_offset, write_page
+from datalog_gate.doors.server.pagination import read_number, write_page
 from datalog_gate.doors.server.schemas import PAGES, SEARCH, WITH_PAGE, describe_body, describe_object, describe_order
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
@@ -275,7 +275,7 @@ def _name(policy: Mapping[str, Any], part: Mapping[str, Any]) -> tuple[str, ...]
     query={"search": SEARCH, "sort": describe_order(*DECISION_ORDERS), **PAGES},
 )
 def _list_decisions(call: ApiCall) -> Reply:
-    limit, skip = call.query["limit"], read_offset(call)
+    limit, skip = call.query["limit"], read_number(call)
     search, sort = call.query.get("search", ""), call.query["sort"]
     rows = call.server.records.list_decisions(call.client.projects, search, sort, skip, limit + 1)
 

@@ -32,8 +32,8 @@ def read_text_marker(call: ApiCall) -> str:
     return text
 
 
-def read_offset(call: ApiCall) -> int:
-    """Read a marker that is the number of rows before the page. Errors: ApiError."""
+def read_number(call: ApiCall) -> int:
+    """Read a marker that is a number; 0 without one. Errors: ApiError."""
     text = read_text_marker(call)
     if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise ApiError(400, "invalid", "the marker is not from an earlier answer")

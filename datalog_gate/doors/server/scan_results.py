@@ -11,7 +11,7 @@ from datalog_gate.base.records import fields
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.doors.server.decisions import DECISION, judge_stored
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
-from datalog_gate.doors.server.pagination import read_marker, read_offset, write_page
+from datalog_gate.doors.server.pagination import read_marker, read_number, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.doors.server.schemas import (
     PAGES,
@@ -80,7 +80,7 @@ def _list_findings(call: ApiCall) -> Reply:
     },
 )
 def _list_stacks(call: ApiCall) -> Reply:
-    query, skip = call.query, read_offset(call)
+    query, skip = call.query, read_number(call)
     page = Page(call.client.narrow(query.get("project")), query["limit"] + 1)
     with open_scan_store(call.server.options) as store:
         stacks = store.stacks_page(page, query.get("outcome"), query.get("search", ""), query["sort"], skip)
