@@ -18,7 +18,7 @@ from datalog_gate.base.values import Unknown, Value, to_json
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, EnvironmentFile, Locate, Parameter, Path, Stack
 from datalog_gate.template.assumptions import Assumed, Assumptions
-from datalog_gate.template.dialect import VERSION_KEYS, dialect_of
+from datalog_gate.template.dialect import VERSION_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import MAX_STEPS, Document, Documents
 from datalog_gate.template.environment import (
     SECTIONS,
@@ -237,20 +237,10 @@ def _templates(data: Data) -> Iterator[str]:
 
 
 def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[str, Given]) -> Stack | None:
-    data = document.data
-    dialect = dialect_of(data) if isinstance(data, dict) else "this is not a template: it is not a map of sections"
-    if isinstance(dialect, str) or not isinstance(data, dict):
-        at = next((name for name in VERSION_KEYS if isinstance(data, dict) and name in data), None)
-        is_environment = isinstance(data, dict) and data and data.keys() <= set(SECTIONS)
-        advice = f"it may be an environment: give it with -e {document.file}" if is_environment else None
-        place = document.place((at,) if at else ())
-        if place is None and document.text is not None:  # it is empty
-            place = Span(document.file, 1, 1, 1, 1)
-        tree.report("not-a-template", str(dialect), place, advice)
+    data, dialect = document.data, _read_dialect(tree, document)
+    if dialect is None or not isinstance(data, dict):
         return None
-    sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
-    known = (*VERSION_KEYS, *(sections if dialect.conditional else sections[:-1]))
-    data = tree.as_meant(data, document, (), dialect, known)
+    data = tree.as_meant(data, document, (), dialect, _list_sections(dialect))
     scope = Scope(
         tree,
         document,
@@ -263,6 +253,55 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     section = _section(tree, document, data, dialect.key("parameters"))
     outputs = _section(tree, document, data, dialect.key("outputs"))
     tree.spend(steps_of_section(section, given) + _PER_NAME * (len(scope.conditions) + len(outputs)))
+    parameters = _read_parameters(scope, section, given)
+    description = data.get(dialect.key("description"))
+    place = document.key_place((next(name for name in VERSION_KEYS if name in data),))
+    return Stack(
+        id=inside.id,
+        name=inside.name,
+        parent=inside.parent,
+        depth=inside.depth,
+        version=dialect.version,
+        description=description if isinstance(description, str) else None,
+        parameters=parameters,
+        resources=read_resources(scope),
+        outputs=_outputs(scope, inside, outputs),
+        conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
+        files=scope.files,
+        sections=tuple(map(str, data)),
+        template=scope.template(outputs),
+        sources=tree.sources,
+        place=place,
+        defined=partial(_locate_section, None if inside.hidden else document, dialect, place),
+        hidden=scope.hidden_parts,
+    )
+
+
+def _read_dialect(tree: Tree, document: Document) -> Dialect | None:
+    """The dialect of a template; None, which is reported, for anything else."""
+    data = document.data
+    dialect = dialect_of(data) if isinstance(data, dict) else "this is not a template: it is not a map of sections"
+    if not isinstance(dialect, str):
+        return dialect
+    at = next((name for name in VERSION_KEYS if isinstance(data, dict) and name in data), None)
+    is_environment = isinstance(data, dict) and data and data.keys() <= set(SECTIONS)
+    advice = f"it may be an environment: give it with -e {document.file}" if is_environment else None
+    place = document.place((at,) if at else ())
+    if place is None and document.text is not None:  # it is empty
+        place = Span(document.file, 1, 1, 1, 1)
+    tree.report("not-a-template", dialect, place, advice)
+    return None
+
+
+def _list_sections(dialect: Dialect) -> Sequence[str]:
+    """The sections that a template may have, and the keys of its version."""
+    sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
+    return (*VERSION_KEYS, *(sections if dialect.conditional else sections[:-1]))
+
+
+def _read_parameters(scope: Scope, section: Mapping[str, Data], given: Mapping[str, Given]) -> tuple[Parameter, ...]:
+    """The parameters of a template, whose values the scope takes."""
+    tree, document, dialect, inside = scope.tree, scope.document, scope.dialect, scope.inside
 
     def report(code: str, message: str, name: str, suggestion: str | None, place: Span | None) -> None:
         defined = document.key_place((dialect.key("parameters"), name)) if name in section else None
@@ -286,33 +325,14 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         scope.hidden_parts.add(())
         tree.sources.pop(document.file, None)
     _take_parameters(scope, parameters, given)
-    resources = read_resources(scope)
-    description = data.get(dialect.key("description"))
-    place = document.key_place((next(name for name in VERSION_KEYS if name in data),))
+    return parameters
 
-    def locate(path: Path) -> Span | None:
-        whole = (dialect.key(str(path[0])) if path[1:] else path[0], *path[1:])
-        return place if inside.hidden else document.key_place(whole)  # the path would reveal a name
 
-    return Stack(
-        id=inside.id,
-        name=inside.name,
-        parent=inside.parent,
-        depth=inside.depth,
-        version=dialect.version,
-        description=description if isinstance(description, str) else None,
-        parameters=parameters,
-        resources=resources,
-        outputs=_outputs(scope, inside, outputs),
-        conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
-        files=scope.files,
-        sections=tuple(map(str, data)),
-        template=scope.template(outputs),
-        sources=tree.sources,
-        place=place,
-        defined=locate,
-        hidden=scope.hidden_parts,
-    )
+def _locate_section(document: Document | None, dialect: Dialect, place: Span | None, path: Path) -> Span | None:
+    """The place of a section, or of a name in it. That of a hidden template, which has no document here, is its own:
+    the path would reveal a name."""
+    whole = (dialect.key(str(path[0])) if path[1:] else path[0], *path[1:])
+    return document.key_place(whole) if document else place
 
 
 def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mapping[str, Given]) -> None:

@@ -6,6 +6,7 @@ A definition is in a template, or is created by a group for its members.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import Literal, NamedTuple
 
 from datalog_gate.base.diagnostics import Span, closest
@@ -19,7 +20,7 @@ from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import Document, data_document
 from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Resolved, WorkAccount, read_environments
 from datalog_gate.template.held import HeldStack, label_of
-from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group, report_wrong
+from datalog_gate.template.nesting import VERSIONS, Group, Member, Where, read_group, report_wrong
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters
 from datalog_gate.template.resolver import Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
@@ -83,12 +84,7 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         return None
     exists = True if scope.sure(name) else scope.exists(name)
     definition = tree.as_meant(definition, scope.document, path, dialect, _known_keys(definition, dialect))
-    content: dict[str, Data] = {}
-    for key, value in definition.items():
-        part = dialect.parts.get(key)
-        if part is not None:
-            is_resolved = part in _RESOLVED and exists is not False
-            content[part] = scope.resolve(value, (*path, key)) if is_resolved else value
+    content = _resolve_parts(scope, definition, path, exists is not False)
     if not isinstance(kind := content.get("type"), str):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
         return None
@@ -103,13 +99,7 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
     tree.count(1, where)
     if "depends_on" in content:
         _depends_on(scope, content["depends_on"], path)
-    properties = content.get("properties", {})
-    if not isinstance(properties, dict):
-        if isinstance(properties, Unknown):
-            tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
-        elif properties is not None:
-            tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
-        properties = {}
+    properties = _read_properties(tree, name, content.get("properties"), where)
     policy = _deletion_policy(tree, dialect, content.get("deletion_policy"), where)
     member = Member(
         name,
@@ -121,14 +111,39 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
     )
     policy = "Retain" if "external_id" in content else policy
     result = _resource(scope, scope.inside, member, policy, where, scope.requires)
-    external = content.get("external_id")
-    if isinstance(external, str | Unknown) and not (
-        result.nested or result.open_members
-    ):  # Heat creates nested stacks anyhow
-        result.external = external if isinstance(external, Unknown) else True
-    if isinstance(external, str) and external:
-        result.requires = {}  # rsrc_defn.py:263
+    _mark_external(result, content.get("external_id"))
     return result
+
+
+def _resolve_parts(scope: Scope, definition: Mapping[str, Data], path: Path, exists: bool) -> dict[str, Data]:
+    """The values of a definition by HOT's names. Heat resolves none in a resource that does not exist."""
+    parts: dict[str, Data] = {}
+    for key, value in definition.items():
+        part = scope.dialect.parts.get(key)
+        if part is not None:
+            parts[part] = scope.resolve(value, (*path, key)) if exists and part in _RESOLVED else value
+    return parts
+
+
+def _read_properties(tree: Tree, name: str, properties: Data, where: Where) -> dict[str, Data]:
+    """The properties of a resource; none, which is reported, if they are no map."""
+    if isinstance(properties, dict):
+        return properties
+    if isinstance(properties, Unknown):
+        tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
+    elif properties is not None:
+        tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
+    return {}
+
+
+def _mark_external(resource: Resource, external: Data) -> None:
+    """Note that the resource is what the `external_id` names."""
+    if isinstance(external, str | Unknown) and not (
+        resource.nested or resource.open_members
+    ):  # Heat creates nested stacks anyhow
+        resource.external = external if isinstance(external, Unknown) else True
+    if isinstance(external, str) and external:
+        resource.requires = {}  # rsrc_defn.py:263
 
 
 def _known_keys(definition: Mapping[str, Data], dialect: Dialect) -> Collection[str]:
@@ -162,12 +177,7 @@ def _depends_on(scope: Scope, data: Data, path: Path) -> None:
 
 
 def _resource(
-    scope: Scope,
-    inside: Nesting,
-    member: Member,
-    deletion_policy: str | None,
-    where: Where,
-    requires: Mapping[str, str],
+    scope: Scope, inside: Nesting, member: Member, policy: str | None, where: Where, requires: Mapping[str, str]
 ) -> Resource:
     """The resource for a definition, with its nested stack."""
     tree = scope.tree
@@ -183,22 +193,7 @@ def _resource(
         unsure = properties if names is None else None
         properties = {name: _part(properties, name) for name in names or ()}
     if resolved.type in NESTING or resolved.type.endswith(TEMPLATE_ENDINGS):
-        facade = {
-            "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
-            "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
-            "update_policy": (member.update_policy or {}, where.hides(("update_policy",), True)),
-        }
-        # a stack of its own gets the whole registry (heat/engine/resources/openstack/heat/remote_stack.py:286)
-        is_own = resolved.type == STACK
-        below = with_changes(
-            inside,
-            id=own.path,
-            name=f"{inside.name}-{member.name}",
-            parent=own,
-            depth=inside.depth + 1,
-            registry=inside.registry if is_own else inside.registry.child(member.name, resolved.key, tree.spend),
-            facade=facade,
-        )
+        below = _position_within(inside, member, resolved, policy, where, tree)
         if own.path in tree.held.stacks:
             nested = _of_held(tree, tree.held.stacks[own.path], below, where)
         else:
@@ -212,13 +207,36 @@ def _resource(
         requires=requires,
         defined=lambda _: where,
         metadata=member.metadata,
-        deletion_policy=deletion_policy,
+        deletion_policy=policy,
         update_policy=member.update_policy,
         maybe=member.maybe,
         nested=nested,
         open_members=unsure,
         hooks=inside.registry.read_option(member.name, "hooks", tree.spend),
         restricted=inside.registry.read_option(member.name, "restricted_actions", tree.spend),
+    )
+
+
+def _position_within(
+    inside: Nesting, member: Member, resolved: Resolved, deletion_policy: str | None, where: Where, tree: Tree
+) -> Nesting:
+    """The position of the stack that is nested in a resource."""
+    own = ResourceId(f"{inside.id}/{member.name}")
+    facade = {
+        "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
+        "deletion_policy": (deletion_policy or "Delete", where.hides(("deletion_policy",), True)),
+        "update_policy": (member.update_policy or {}, where.hides(("update_policy",), True)),
+    }
+    # a stack of its own gets the whole registry (heat/engine/resources/openstack/heat/remote_stack.py:286)
+    is_own = resolved.type == STACK
+    return with_changes(
+        inside,
+        id=own.path,
+        name=f"{inside.name}-{member.name}",
+        parent=own,
+        depth=inside.depth + 1,
+        registry=inside.registry if is_own else inside.registry.child(member.name, resolved.key, tree.spend),
+        facade=facade,
     )
 
 
@@ -353,28 +371,11 @@ def _below(
         return None
     tree.spend(_PER_STACK + _PER_PROPERTY * len(given))
     path: Path = ("properties",) if at == "properties" else ("properties", at)
-    hidden = {name for name in given if where.hides((*path, name), True)}
-    places = {name: where((*path, name)) for name in given}
-    passed = {
-        name: Given(
-            value,
-            "parent",
-            places[name],
-            () if name in hidden else (places[name],),
-            name in hidden,
-            where.below((*path, name)),
-            at == "properties",
-            where.hides(path, False),
-        )
-        for name, value in given.items()
-    }
-    for name, value in tree.held.adopted.get(below.id, {}).items():
-        if given.get(name) is None:
-            passed[name] = Given(value, "parent", where(()))
+    passed = _pass(tree, below.id, given, where, path)
     for name in SECTIONS:
         if given.get(name) is not None:  # the parameters would be an environment (heat/engine/environment.py:805)
             message = f"Heat reads the parameter `{name}` of a nested template as that section of an environment"
-            tree.report("bad-template", message, places[name], "give the parameter another name")
+            tree.report("bad-template", message, where((*path, name)), "give the parameter another name")
     written = where.hides(("properties", "template") if at == "parameters" else ("type",), True)
     ancestors = (*below.ancestors, source.file)
     inside = with_changes(below, base=source.base, ancestors=ancestors, hidden=below.hidden or written)
@@ -393,21 +394,36 @@ def _below(
         return None
 
 
+def _pass(tree: Tree, stack: str, given: Mapping[str, Data], where: Where, path: Path) -> dict[str, Given]:
+    """The parameters of a nested stack: what its resource gives at that path, and else those that it was adopted
+    with."""
+    passed = {}
+    for name, value in given.items():
+        place, is_hidden = where((*path, name)), where.hides((*path, name), True)
+        passed[name] = Given(
+            value,
+            "parent",
+            place,
+            written=() if is_hidden else (place,),
+            hidden=is_hidden,
+            locate=where.below((*path, name)),
+            facade=path == ("properties",),
+            named_by_hidden=where.hides(path, False),
+        )
+    for name, value in tree.held.adopted.get(stack, {}).items():
+        if given.get(name) is None:
+            passed[name] = Given(value, "parent", where(()))
+    return passed
+
+
 def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, Data], where: Where) -> Nested:
-    requires = scope.requires
-
-    def launch(reference: Data) -> Resource | Literal["refused"] | None:
-        if isinstance(reference, ResourceId) and reference.path == f"{scope.inside.id}/{reference.name}":
-            return scope.read(scope, reference.name)
-        if isinstance(reference, str) and reference in requires:
-            return scope.read(scope, reference)
-        return "refused" if isinstance(reference, str) and reference and not requires else None
-
     tree = scope.tree
     if below.depth > MAX_NESTING:
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None, None
-    group = read_group(ResourceId(below.id), kind, properties, where, tree, launch)
+    group = read_group(
+        ResourceId(below.id), kind, properties, where, tree, partial(_find_launch, scope, scope.requires)
+    )
     tree.count(len(group.members), where)
     loaded = ((member.name, member.type) for member in group.members)
     below = with_changes(below, registry=below.registry.spread(loaded, tree.spend))
@@ -423,24 +439,6 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         parameters=pseudo_parameters(dialect, below.id, None, below.environment.defaults),
         hidden=group.where.hidden,
     )
-    resources = []
-    for member in group.members:
-        inner.requires = {member.after: "explicit"} if member.after else {}
-        at = group.where.prefix
-        resolved = (
-            inner.resolve(member.properties, (*at, "properties")),
-            inner.resolve(member.metadata, (*at, "metadata")),
-        )
-        if isinstance(resolved[0], dict | Unknown):
-            policy = _deletion_policy(tree, dialect, member.deletion_policy, group.where)
-            read = member._replace(
-                properties=resolved[0],
-                metadata=resolved[1],
-                update_policy=inner.resolve(member.update_policy, (*at, "update_policy")),
-            )
-            resources.append(_resource(scope, below, read, policy, group.where, inner.requires))
-        else:
-            tree.report("bad-template", "the properties of a group's members must be a map", group.where(()))
     stack = Stack(
         id=below.id,
         name=below.name,
@@ -448,12 +446,37 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         depth=below.depth,
         version=inner.dialect.version,
         description=None,
-        resources=tuple(resources),
+        resources=tuple(_read_members(scope, inner, group)),
         files=inner.files,
         template=scope.template({}),
         sources=tree.sources,
     )
     return stack, group.open
+
+
+def _find_launch(scope: Scope, requires: Mapping[str, str], reference: Data) -> Resource | Literal["refused"] | None:
+    """The launch configuration that a group names, which it must require if it is named by a text."""
+    if isinstance(reference, ResourceId) and reference.path == f"{scope.inside.id}/{reference.name}":
+        return scope.read(scope, reference.name)
+    if isinstance(reference, str) and reference in requires:
+        return scope.read(scope, reference)
+    return "refused" if isinstance(reference, str) and reference and not requires else None
+
+
+def _read_members(scope: Scope, inner: Scope, group: Group) -> Iterator[Resource]:
+    """The resources for the members of a group, whose definitions the inner scope resolves."""
+    at = group.where.prefix
+    for member in group.members:
+        inner.requires = {member.after: "explicit"} if member.after else {}
+        properties = inner.resolve(member.properties, (*at, "properties"))
+        metadata = inner.resolve(member.metadata, (*at, "metadata"))
+        if isinstance(properties, dict | Unknown):
+            policy = _deletion_policy(scope.tree, inner.dialect, member.deletion_policy, group.where)
+            update_policy = inner.resolve(member.update_policy, (*at, "update_policy"))
+            read = member._replace(properties=properties, metadata=metadata, update_policy=update_policy)
+            yield _resource(scope, inner.inside, read, policy, group.where, inner.requires)
+        else:
+            scope.tree.report("bad-template", "the properties of a group's members must be a map", group.where(()))
 
 
 def _circles(resources: Mapping[str, Resource]) -> list[list[str]]:
