@@ -120,12 +120,6 @@ class _Part:
         read = rule.mentioned
         return _Part(rule, body, new_relation, frozenset(needs), tuple(sorted(read, key=str)))
 
-    @property
-    def is_linear(self) -> bool:
-        matches = [literal for literal in self.rule.body if isinstance(literal, Match)]
-        own = [match for match in matches if match.relation not in self.needs]
-        return len(own) == 1 and self.new_relation == self.rule.relation
-
     def compile(self, tables: Mapping[RelationRef, IndexedTable], emits: bool) -> Compiled | None:
         """The function for tables of about these sizes, rounded to powers of 8; None if the rule is too deep."""
         magnitudes = tuple([(len(tables[name].rows).bit_length() + 2) // 3 * 3 for name in self.read])
@@ -194,10 +188,6 @@ class _Evaluation:
                 self._run(part, self.tables[part.rule.relation].rows, None, ())
             return
         each_round = [part for part in stratum.each_round if part.needs <= self.filled]
-        is_chain = len(relations) == 1 and len(each_round) == 1 and each_round[0].is_linear
-        if is_chain and not by_round:
-            self._derive_chain(parts, each_round[0])
-            return
         # usually a derived row is known and may join at once; separate rounds must not know it yet
         known = {name: {} if by_round else self.tables[name].rows for name in relations}
         last: dict[RelationRef, list[Row]] = {}
@@ -216,25 +206,14 @@ class _Evaluation:
             last = derived
             parts = [part for part in each_round if part.new_relation and last[part.new_relation]]
 
-    def _derive_chain(self, once: Sequence[_Part], recursive: _Part) -> None:
-        """Run all rounds of one linear rule as one: its loop over the new rows also visits the rows that it appends."""
-        rows: list[Row] = []
-        known = self.tables[recursive.rule.relation].rows
-        for part in once:
-            self._run(part, known, rows.append, ())
-        done = 0
-        while done < len(rows):  # more than once only after an error
-            done += self._run(recursive, known, rows.append, rows[done:] if done else rows)
-
-    def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
-        """Run a part by its function, or by a search for assignments. Return the number of new rows it has read."""
+    def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> None:
+        """Run a part by its function, or by a search for assignments."""
         self.watch.start(part.rule, known)
         if self.once and self._is_small(part):
-            count = len(news)
             try:
                 self._search(part, known, emit, news, Watch(Budget(looks=FEW_LOOKS), left=FEW_LOOKS * PER_LOOK))
                 self.watch.stop(self.watch.left)
-                return count
+                return
             except BudgetError:
                 pass
         compiled = part.compile(self.tables, emit is not None)
@@ -244,13 +223,11 @@ class _Evaluation:
                 watch = self.watch
                 left = compiled.work(lookups, compiled.constants, known, emit, news, watch.left, watch.check)
                 watch.stop(left - len(news))
-                return len(news)
+                return
             except EvaluationError:
                 pass
-        count = len(news)  # which may be the list that `emit` extends
         self._search(part, known, emit, news, self.watch)
         self.watch.stop(self.watch.left)
-        return count
 
     def _is_small(self, part: _Part) -> bool:
         """Whether the part has not run yet, and its tables have few rows."""
