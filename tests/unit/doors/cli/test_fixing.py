@@ -148,7 +148,7 @@ def test_an_example_is_shown_and_not_written(folder: Path, capsys: pytest.Captur
     rule = "{direction: ingress, remote_ip_prefix: 0.0.0.0/0, protocol: tcp, port_range_min: 22, port_range_max: 22}"
     text = HEAD + f"g: {{type: OS::Neutron::SecurityGroup, properties: {{rules: [{rule}]}}}}\n"
     (folder / "web.yaml").write_text(text)
-    check = ["check", "web.yaml", "--rules", ROOT / "rules" / "net" / "ssh.dl", "--fix", "--explain"]
+    check: list[str | Path] = ["check", "web.yaml", "--rules", ROOT / "rules" / "net" / "ssh.dl", "--fix", "--explain"]
     code, out, err = run(capsys, *check)
     assert (code, err, (folder / "web.yaml").read_text()) == (1, "", text)
     [fix] = [line.split("fix", 1)[1].strip() for line in out.splitlines() if line.lstrip().startswith("fix")]
