@@ -132,6 +132,8 @@ class InputMistake:
     message: str
     suggestion: str
     lines: tuple[SourceLine, ...]
+    word: str = "error"
+    """Its class: an error, or a warning beside the errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,8 @@ def build_failed_page(name: str, error: GateError) -> FailedPage:
     """Build the page of an input that could not be read or judged."""
     if not isinstance(error, InputError | RulesError):
         return FailedPage(_shorten_path(name), "Not judged", (("", (InputMistake("", _cut(str(error)), "", ()),)),))
-    count = format_count(len(error.diagnostics), "mistake")
+    errors = [diagnostic for diagnostic in error.diagnostics if diagnostic.severity == "error"]
+    count = format_count(len(errors), "mistake")
     heading = f"The rules can't be read: {count}" if isinstance(error, RulesError) else f"Can't be built: {count}"
     files: dict[str, list[Diagnostic]] = {}
     for diagnostic in error.diagnostics:
@@ -163,7 +166,8 @@ def build_failed_page(name: str, error: GateError) -> FailedPage:
 
 def _build_mistake(diagnostic: Diagnostic, text: str) -> InputMistake:
     where, message = _where(diagnostic.span), _cut(diagnostic.message)
-    return InputMistake(where, message, _cut(diagnostic.suggestion or ""), mark_mistake(diagnostic.span, text))
+    word = "error" if diagnostic.severity == "error" else "warn"
+    return InputMistake(where, message, _cut(diagnostic.suggestion or ""), mark_mistake(diagnostic.span, text), word)
 
 
 def _shorten_path(path: str) -> str:
@@ -203,11 +207,11 @@ def build_page(
     return DecisionPage(
         title=_cut(", ".join(decision.stacks)),
         outcome=decision.outcome,
-        heading=_build_heading(decision, refusals),
+        heading=_build_heading(decision, refusals, stacks),
         counts=_count_words([word for _, word in findings], decision, refusals),
         facts=tuple(_build_head(decision, stacks)),
         changes=tuple(_list_changes(explanation, stacks)),
-        drawings=tuple(drawing for stack in stacks for drawing in draw(stack, words)),
+        drawings=tuple(drawing for stack in stacks if stack.resources for drawing in draw(stack, words)),
         resource_findings=first,
         policies=tuple(
             sorted(
@@ -225,7 +229,7 @@ def build_page(
     )
 
 
-def _build_heading(decision: Decision, refusals: Sequence[Diagnostic]) -> str:
+def _build_heading(decision: Decision, refusals: Sequence[Diagnostic], stacks: Sequence[Stack]) -> str:
     """What was decided, and by how many policies."""
     if mistakes := [refusal for refusal in refusals if refusal.severity == "error"]:
         return f"Can't be built: {format_count(len(mistakes), 'mistake')}"
@@ -245,7 +249,10 @@ def _build_heading(decision: Decision, refusals: Sequence[Diagnostic]) -> str:
             return f"Not decided: {format_count(len(failed), 'policy', 'policies')} could not be evaluated"
         case "allow_with_warnings":
             return "Allowed, with warnings"
-    return "Allowed" if findings else "Allowed. Nothing to change."
+    if findings:
+        return "Allowed"
+    has_resource = any(stack.resources for stack in stacks)
+    return "Allowed. Nothing to change." if has_resource else "Allowed. There is no resource to judge."
 
 
 def _count_words(words: Sequence[str], decision: Decision, refusals: Sequence[Diagnostic]) -> Mapping[str, int]:

@@ -369,6 +369,7 @@ MISTAKEN = f"""{HEAD}parameters:
   net: {{type: strin}}
 resources:
   web: {{type: OS::Heat::None, depends_on: nothing}}
+  box: {{type: Acme::Box}}
 """
 
 
@@ -382,7 +383,10 @@ def test_a_template_that_cannot_be_read_shows_its_mistakes_by_line_with_the_text
         "comma_delimited_list, json, boolean web.yaml:4 Change: did you mean `string`? 2 parameters: "
         "3 word: {type: string, hidden: true, default: *** 4 net : {type: strin} 5 resources: "
         "6 web: {type: OS::Heat::None, depends_on: nothing} ✕ there is no resource `nothing` web.yaml:6 "
-        "4 net: {type: strin} 5 resources: 6 web: {type: OS::Heat::None, depends_on: nothing }"
+        "4 net: {type: strin} 5 resources: 6 web: {type: OS::Heat::None, depends_on: nothing } "
+        "7 box: {type: Acme::Box} ! the resource type Acme::Box is not in the catalogue: its properties are not "
+        "checked web.yaml:7 Change: map it in an environment, or give the catalogue of its plugin with --catalogue "
+        "5 resources: 6 web: {type: OS::Heat::None, depends_on: nothing} 7 box: {type: Acme::Box }"
     )
 
 
@@ -410,6 +414,11 @@ def test_the_first_line_says_what_was_decided_and_the_digests_come_last(properti
     assert text.startswith(f"{HEADINGS[properties]} web ")
     assert re.search(r"Rules [0-9a-f]{12} datalog_gate\. The same", text)
     assert page.index("<article") < page.index("<svg") if "<article" in page else True
+
+
+def test_a_template_without_resources_is_not_called_right() -> None:
+    text = Page(write_page(f"{HEAD}resources: {{}}\n")).text
+    assert text.partition(" What was checked")[0].endswith("Allowed. There is no resource to judge. web")
 
 
 def test_each_fix_shown_as_lines_is_a_change_of_the_file_that_settles_the_finding() -> None:
