@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -38,6 +38,10 @@ from tests.unit.scan.test_scan import (  # noqa: F401
     test_two_ways_to_judge_agree,
     test_what_is_gone_has_no_open_finding,
 )
+from tests.unit.scan.test_scan_interrupted import (  # noqa: F401
+    folder,
+    test_runs_that_are_killed_end_with_the_same_store,
+)
 
 
 @pytest.fixture(scope="module", params=["duckdb", "postgresql"])
@@ -45,6 +49,12 @@ def filled(request: pytest.FixtureRequest, server: DatabaseServer) -> Iterator[S
     """A store of `ENTRIES` in each database, which tests only read."""
     with open_database(server.database("filled")) if request.param == "postgresql" else open_database() as opened:
         yield fill(ScanStore(opened), ENTRIES)
+
+
+@pytest.fixture
+def create(server: DatabaseServer) -> Callable[[str], str]:
+    """A function that makes an empty database."""
+    return server.database
 
 
 def test_two_runs_never_write_one_store_at_once(server: DatabaseServer) -> None:

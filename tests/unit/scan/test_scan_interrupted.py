@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from datalog_gate.scan.scan_store import ScanStore
 
 STACKS = int(os.environ.get("DATALOG_GATE_SCAN_STACKS", "150"))
 """The templates of a run that is killed: 5000 for a figure to believe in."""
-KILLS = 10
+KILLS = int(os.environ.get("DATALOG_GATE_SCAN_KILLS", "10"))
 BATCH = max(10, STACKS // 30)
 RULES = """@deny("size", "{server} is {flavor}")
 huge(server, flavor) :- os:nova:server(_id=server, flavor=flavor), is_string(flavor), starts_with(flavor, "huge").
@@ -60,7 +61,7 @@ def write(folder: Path, number: int, flavor: str) -> None:
 
 def start(folder: Path, store: str, limit: int = 0, day: int = 1) -> subprocess.Popen[str]:
     """Start a run in small batches with two processes, which can't write files beyond a limit of bytes."""
-    scan = ["scan", "run", "--folder", "stacks", "--store", store, "--processes", "2", "--now", f"2027-03-0{day}"]
+    scan = ["scan", "run", "--folder", "stacks", "--store", store, "--processes", "2", "--now", f"2027-03-{day:02}"]
     return subprocess.Popen(
         [sys.executable, "-c", CHILD, str(BATCH), str(limit), *scan],
         cwd=folder,
@@ -76,28 +77,49 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def digest(path: Path) -> str:
-    with open_database(str(path)) as database:
+def digest(store: str) -> str:
+    with open_database(store) as database:
         return ScanStore(database).digest()
 
 
+@pytest.fixture
+def create(tmp_path: Path) -> Callable[[str], str]:
+    """A function that names a store that does not exist, or is empty."""
+    return lambda name: str(tmp_path / f"{name}.duckdb")
+
+
 @pytest.mark.slow
-def test_a_run_that_is_killed_ten_times_ends_with_the_same_store(folder: Path) -> None:
-    assert finish(start(folder, "whole.duckdb"))[0] == 1
-    moments = random.Random(STACKS)
-    killed = 0
-    while killed < KILLS:
-        process = start(folder, "killed.duckdb")
-        try:
-            process.wait(timeout=moments.uniform(0.2, max(2.5, STACKS / 100)))
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            killed += 1
-        else:  # it was done: begin again
-            (folder / "killed.duckdb").unlink()
-        process.communicate()
-    assert finish(start(folder, "killed.duckdb"))[0] == 1
-    assert digest(folder / "killed.duckdb") == digest(folder / "whole.duckdb")
+def test_runs_that_are_killed_end_with_the_same_store(folder: Path, create: Callable[[str], str]) -> None:
+    whole, killed = create("whole"), create("killed")
+    for store in (whole, killed):
+        assert finish(start(folder, store))[0] == 1
+    moments, kills, day = random.Random(STACKS), 0, 1
+    while kills < KILLS:
+        day += 1
+        for number in range(STACKS):
+            write(folder, number, "huge" if (number + day) % 3 == 0 else "small")
+        began = time.monotonic()
+        assert finish(start(folder, whole, day=day))[0] == 1
+        longest = time.monotonic() - began
+        is_done = False
+        while kills < KILLS and not is_done:
+            process = start(folder, killed, day=day)
+            is_done = ends(process, moments.uniform(0, longest), killed)
+            process.kill()
+            process.communicate()
+            kills += not is_done
+        assert finish(start(folder, killed, day=day))[0] == 1
+        assert digest(killed) == digest(whole)
+
+
+def ends(process: subprocess.Popen[str], seconds: float, store: str) -> bool:
+    """Whether a run ends within so many seconds. Meanwhile its store is read, twenty times a second."""
+    end = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < end:
+        with open_database(store, read_only=True) as database:
+            assert len(ScanStore(database, read_only=True).findings(policy="shared")) == STACKS
+        time.sleep(0.05)
+    return process.poll() is not None
 
 
 @pytest.mark.slow
@@ -113,4 +135,4 @@ def test_a_full_disk_resolves_nothing_and_the_next_run_goes_on(folder: Path) -> 
         assert len(ScanStore(database).findings(policy="shared")) == STACKS
     for store in ("whole.duckdb", "full.duckdb"):
         assert finish(start(folder, store, day=2))[0] == 0
-    assert digest(folder / "full.duckdb") == digest(folder / "whole.duckdb")
+    assert digest(str(folder / "full.duckdb")) == digest(str(folder / "whole.duckdb"))
