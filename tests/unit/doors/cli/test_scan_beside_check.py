@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from datalog_gate.files.discovery import discover_templates
 from datalog_gate.scan.scan_store import Page, ScanStore
 from tests.commands import run, write_files
 
+FIXTURES = Path("fixtures/stacks").resolve()
 HOT = "heat_template_version: 2018-08-31\n"
 FLAVOR = f"{HOT}parameters: {{f: {{type: string}}}}\nresources: {{vm: {{type: OS::Nova::Server, properties: {{flavor: "
 FILES = {
@@ -35,21 +37,42 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_scan_decides_as_check_however_a_path_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "scan", "run", "--folder", "stacks", "--rules", "rules")[0] == 1
-    with open_database("datalog-gate.duckdb") as database:
-        stacks = ScanStore(database).stacks_page(Page(limit=9))
-    scanned = {stack["root"]: (stack["decision"], stack["outcome"]) for stack in stacks}
+    scanned = scan(capsys)
     assert {root: outcome for root, (_, outcome) in scanned.items()} == {
         "deep/open.yaml": "allow_with_warnings",
         "deep/template.yaml": "deny",
         "web.yaml": "deny",
     }
     for way in ("stacks", "./stacks/", "link", str(folder / "stacks"), "rules/../stacks"):
-        assert sorted(check(capsys, way).values()) == sorted(scanned.values()), way
-        for template in discover_templates(Path(way)).templates:
-            environments = [f"--environment={path}" for path in template.environments]
-            decisions = check(capsys, f"--files-root={way}", *environments, template.source)
-            assert decisions[template.source] == scanned[os.path.relpath(template.path, way)], way
+        assert check_each(capsys, way) == scanned, way
+
+
+def test_a_scan_decides_as_check_on_each_fixture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(folder / "stacks")
+    shutil.copytree(FIXTURES, folder / "stacks")
+    scanned = scan(capsys)
+    assert len(scanned) > 10
+    assert check_each(capsys, "stacks") == scanned
+
+
+def scan(capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[str, str]]:
+    """The id and outcome of the decision on each template below `stacks`, by its path there."""
+    assert run(capsys, "scan", "run", "--folder", "stacks", "--rules", "rules")[0] in (0, 1)
+    with open_database("datalog-gate.duckdb") as database:
+        stacks = ScanStore(database).stacks_page(Page(limit=99))
+    return {stack["root"]: (stack["decision"], stack["outcome"]) for stack in stacks}
+
+
+def check_each(capsys: pytest.CaptureFixture[str], way: str) -> dict[str, tuple[str, str]]:
+    """As `scan`, from a check of the whole folder that is so written, and from one of each template in it."""
+    together, alone = check(capsys, way), {}
+    for template in discover_templates(Path(way)).templates:
+        environments = [f"--environment={path}" for path in template.environments]
+        decision = check(capsys, f"--files-root={way}", *environments, template.source)[template.source]
+        assert decision == together[template.source], template.path
+        alone[os.path.relpath(template.path, way)] = decision
+    assert len(alone) == len(together)
+    return alone
 
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, tuple[str, str]]:
