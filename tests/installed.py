@@ -63,7 +63,7 @@ def install(folder: Path) -> cfg.ConfigOpts:
 
 
 def grant(folder: Path) -> None:
-    """Add the services of the page to heat.conf, a request that awaits approval, and the files of a host before."""
+    """Add the services of the page to heat.conf and a request that awaits approval."""
     blocks = re.findall(r"```ini\n(.*?)```", INSTALL, re.S)
     [section] = [moved(block, folder) for block in blocks if "services = edge" in block]
     with (folder / "etc/heat/heat.conf").open("a") as conf:
@@ -71,9 +71,8 @@ def grant(folder: Path) -> None:
     (folder / "var/lib/heat").mkdir(parents=True)
     [store] = re.findall(r"store = (.*)", section)
     Journal(str(folder / "var/lib/heat/journal"))
-    for settings in ({"store": store}, {"file": str(folder / "var/lib/heat/approvals")}):
-        with suppress(RefusedError):
-            Approval(settings).reserve(asked("approval", "u", "db", type="T"))
+    with suppress(RefusedError):
+        Approval({"store": store}).reserve(asked("approval", "u", "db", type="T"))
 
 
 def moved(text: str, folder: Path) -> str:

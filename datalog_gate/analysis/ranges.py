@@ -21,7 +21,7 @@ from datalog_gate.schema.signatures import CALLS
 ORDER = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
-class Condition(NamedTuple):
+class Restriction(NamedTuple):
     """A comparison of a value with a constant. `column` says of which column it always holds."""
 
     comparator: Comparator
@@ -40,7 +40,7 @@ class Condition(NamedTuple):
                 return bool(ORDER[self.comparator](value, self.constant))
         return True
 
-    def allows(self, other: Condition) -> bool:
+    def allows(self, other: Restriction) -> bool:
         """Whether some value satisfies both."""
         if "=" in (self.comparator, other.comparator):
             return self.admits(other.constant) if other.comparator == "=" else other.admits(self.constant)
@@ -53,7 +53,7 @@ class Condition(NamedTuple):
 class _Values:
     """What the literals so far say of a value."""
 
-    conditions: list[Condition] = field(default_factory=list)
+    conditions: list[Restriction] = field(default_factory=list)
     choices: Sequence[Value] | None = None
     """All possible values, if they are known."""
 
@@ -80,7 +80,7 @@ class _Values:
         for comparator, constant, column in value.conditions if isinstance(default, int | Decimal) else ():
             if comparator in ORDER:
                 closed: Comparator = "<=" if comparator.startswith("<") else ">="
-                bound = Condition(closed, constant, column and f"{column} ?? {show(default)}")
+                bound = Restriction(closed, constant, column and f"{column} ?? {show(default)}")
                 self.conditions.append(bound if bound.admits(default) else bound._replace(constant=default))
 
 
@@ -126,21 +126,21 @@ class Ranges:
             case ir.Call(name, _, (ir.Var() as result,)):
                 self._of(result).conditions += _bounds(CALLS[name].outputs[0].range)
             case ir.Fold("count", _, _, result):
-                self._of(result).conditions.append(Condition(">=", 0))
+                self._of(result).conditions.append(Restriction(">=", 0))
         return None
 
     def _compare(self, compare: ir.Compare) -> str | None:
         for left, comparator, right in compare.from_each_side:
             if isinstance(right, ir.Const) and isinstance(left, ir.Var):
-                return self._narrow(left, Condition(comparator, right.value))
+                return self._narrow(left, Restriction(comparator, right.value))
         left, comparator, right = compare.left, compare.comparator, compare.right
         if isinstance(left, ir.Const) and isinstance(right, ir.Const):
-            holds = Condition(comparator, right.value).admits(left.value)
+            holds = Restriction(comparator, right.value).admits(left.value)
             return None if holds else f"{quoted(left.value)} {comparator} {quoted(right.value)} is false"
         is_same = self.body.leader(left) == self.body.leader(right)
         return f"both sides of {comparator} are the same" if is_same and comparator in ("!=", "<", ">") else None
 
-    def _narrow(self, var: ir.Var, condition: Condition) -> str | None:
+    def _narrow(self, var: ir.Var, condition: Restriction) -> str | None:
         """Add a condition; return why no value remains, or None."""
         values = self._of(var)
         clashing = [known for known in values.conditions if not known.allows(condition)][:1]
@@ -155,12 +155,12 @@ class Ranges:
         return f"{name} can't be both {before} and {condition}" if before else f"{name} is never {condition}"
 
 
-def _bounds(limits: tuple[Value, Value], column: str = "") -> Iterator[Condition]:
+def _bounds(limits: tuple[Value, Value], column: str = "") -> Iterator[Restriction]:
     low, high = limits
     if low is not None:
-        yield Condition(">=", low, column)
+        yield Restriction(">=", low, column)
     if high is not None:
-        yield Condition("<=", high, column)
+        yield Restriction("<=", high, column)
 
 
 def _choices(column: Column) -> tuple[Value, ...]:

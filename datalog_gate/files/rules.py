@@ -45,7 +45,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False, local: bool = True
     Errors: RulesError with every file that cannot be read, the syntax errors of the others, and for a path without any
     rule file.
     """
-    read = _Reading([], [], [], {})
+    read = _RulesRead([], [], [], {})
     for name in paths:
         _read_path(read, *find_rules(name, local), congress)
     files = read.files
@@ -60,7 +60,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False, local: bool = True
     ]
 
 
-class _Reading(NamedTuple):
+class _RulesRead(NamedTuple):
     """What was read of several paths."""
 
     files: list[RuleFile]
@@ -70,7 +70,7 @@ class _Reading(NamedTuple):
     sources: dict[str, str]
 
 
-def _read_path(read: _Reading, pack: tuple[str, ...], path: Path, congress: bool) -> None:
+def _read_path(read: _RulesRead, pack: tuple[str, ...], path: Path, congress: bool) -> None:
     """Read a file, or the files of a folder, which may be that of an installed pack of this name."""
     before, failed = len(read.files), len(read.diagnostics)
     is_folder = os.path.isdir(path)

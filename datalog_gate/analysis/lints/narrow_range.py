@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.linting import Found, Review, lint, warn
-from datalog_gate.analysis.ranges import Condition
+from datalog_gate.analysis.ranges import Restriction
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Kind, Value, show
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
@@ -18,7 +18,7 @@ from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 Bounds = tuple[str, str]
 """The columns of a relation that are the bounds of a range, such as `port_range_min` and `port_range_max`. Null means
 no bound."""
-Comparison = tuple[Condition, Value, Span]
+Comparison = tuple[Restriction, Value, Span]
 """A comparison of a bound, the default for a null bound (or None), and the place."""
 FILTERS = ("os:neutron:security_group.rules", "os:neutron:security_group_rule")
 OPEN = {"protocol": "any protocol", "remote_ip_prefix": "every address"}
@@ -94,7 +94,7 @@ def _comparisons(bound: ir.Pattern, body: BodyFacts) -> list[Comparison]:
         if isinstance(literal, ir.Compare):
             for side, sign, other in literal.from_each_side:
                 if (operand := body.leader(side)) in defaults:
-                    conditions = (Condition(sign, constant.value) for constant, _ in body.stated(other, literal.span))
+                    conditions = (Restriction(sign, constant.value) for constant, _ in body.stated(other, literal.span))
                     result += [(condition, defaults[operand], literal.span) for condition in conditions]
     return result
 

@@ -1,4 +1,4 @@
-"""A join of two columns that may both be null, in the rule of a policy.
+"""A join of two columns that may both be null.
 
 Null never joins null. Reported is a join of two derived relations. Elsewhere such a join is usually intended.
 """

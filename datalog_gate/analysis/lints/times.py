@@ -1,4 +1,4 @@
-"""A text that is no time, compared with the time of the decision."""
+"""A text that is no time, compared with the decision's time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benches compare engines on the same work, and refuse answers that differ."""
+"""The benches compare engines fairly, and refuse different answers."""
 
 from __future__ import annotations
 
