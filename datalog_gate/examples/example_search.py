@@ -1,7 +1,7 @@
 """Searches what a policy denies, and near cases that pass.
 
 All that is shown was judged: a case that is denied, and passes without the rule it names; and one that passes, and is
-stopped without the condition it names, or is denied with the list or map of properties that the condition reads. The
+stopped without the condition it names, or is denied but for one difference, which makes the condition false. The
 search takes a limited number of steps, so it may miss an example.
 """
 
@@ -22,7 +22,15 @@ from datalog_gate.examples.column_hints import Columns, collect_hints
 from datalog_gate.examples.conditions import Bindings, resolve
 from datalog_gate.examples.effort import Effort
 from datalog_gate.examples.judge import CaseVerdict, Judge
-from datalog_gate.examples.literals import Aim, join_branches, list_bounds, list_branches, list_conditions, quote
+from datalog_gate.examples.literals import (
+    Aim,
+    join_branches,
+    list_bounds,
+    list_branches,
+    list_conditions,
+    quote,
+    show_rule,
+)
 from datalog_gate.examples.unfolding import Sketch, Unfolder
 from datalog_gate.examples.valuation import Valuation
 from datalog_gate.examples.variations import (
@@ -38,7 +46,7 @@ from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import relation_name
 
 SEEDS = 4
-STEPS = 120_000
+STEPS = 100_000
 """The maximum number of steps for a policy."""
 STEPS_FOR_EXAMPLE, STEPS_FOR_VARIATIONS, STEPS_FOR_FLIP = 14_000, 4_000, 4_000
 """The maximum numbers of steps for the example of a rule, for its variations, and for the flip of a condition."""
@@ -95,6 +103,8 @@ class _ExampleDraft:
     refused: frozenset[str]
     shown: set[int]
     origin: _Origin
+    new: set[int] = field(default_factory=set)
+    """The rules that no example before it shows."""
     flips: list[Flip] = field(default_factory=list)
 
     def example(self) -> Example:
@@ -135,6 +145,7 @@ class _ExampleSearch:
         self.bounds = list_bounds(reached, rules.sources)
         self.open = list(self.conditions)
         self.met: set[int] = set()
+        self.tried: set[int] = set()
         self.missed: list[Case] = []
         self.drafts: list[_ExampleDraft] = []
 
@@ -144,12 +155,16 @@ class _ExampleSearch:
                 self._show(aim)
         if not self.drafts:  # each of its rules denies what another one does
             self._show(join_branches([aim for aim in self.branches if not aim.goals.keys().isdisjoint(self.tops)]))
+        for draft in list(self.drafts):
+            self._add_flips(draft)
         for draft in self.drafts:
             self._add_variations(draft, add_or_remove)
             self._add_absences(draft)
         for draft in self.drafts:
             for condition in [aim for aim in self.open if aim.goals.keys() & draft.shown]:
                 self._add_flip_alone(condition, draft)
+        for draft in self.drafts:
+            self._add_ways(draft)
         examples = tuple(draft.example() for draft in self._without_copies())
         _, literal = self.unfolder.furthest
         if examples or literal is None:
@@ -169,19 +184,21 @@ class _ExampleSearch:
         return found
 
     def _show(self, aim: Aim) -> None:
-        """Add the example of a rule, and flips for the conditions of the rules that it is the first to show."""
+        """Add the example of a rule."""
         draft = self._find_example(aim)
-        if not draft:
-            return
-        new = draft.shown - self.met
-        self.met |= new
-        self.drafts.append(draft)
+        if draft:
+            draft.new = draft.shown - self.met
+            self.met |= draft.new
+            self.drafts.append(draft)
+
+    def _add_flips(self, draft: _ExampleDraft) -> None:
+        """Add flips for the conditions of the rules that an example is the first to show, and examples at bounds."""
         self._add_variations(draft, change_values)
         for condition in list(self.open):
-            if not condition.goals.keys().isdisjoint(new):
-                self._add_flip(condition, draft)
+            if condition.goals.keys() & draft.new and self._add_flip(condition, draft.origin):
+                self.open.remove(condition)
         for bound in self.bounds:
-            if not bound.goals.keys().isdisjoint(new):
+            if not bound.goals.keys().isdisjoint(draft.new):
                 self._add_bound(bound, draft)
 
     def _find_example(self, aim: Aim) -> _ExampleDraft | None:
@@ -212,7 +229,7 @@ class _ExampleSearch:
         without = self.judge.variant(aim.without)
         if aim.denies:
             return self.judge.denies(case) and without.passes(case)
-        return self.judge.passes(case) and without.stops(case)
+        return self.judge.passes(case) and (without.denies(case) if aim.is_alone else without.stops(case))
 
     def _cases(self, aim: Aim, near: _Origin | None = None) -> Iterator[tuple[Case, _Origin]]:
         """Cases that show what is aimed at; the last is the first that Heat accepts. The search begins `near` another
@@ -281,16 +298,27 @@ class _ExampleSearch:
                     draft.flips.append(Flip(other, text, literal.span))
                     break
 
-    def _add_flip(self, aim: Aim, near: _ExampleDraft) -> None:
-        """Add a flip that is found from its condition, to the example that it is nearest to."""
+    def _add_flip(self, aim: Aim, origin: _Origin) -> bool:
+        """Add a flip that is found from its condition, to the example that it is nearest to; whether there is one."""
         self.effort.begin(STEPS_FOR_FLIP)
         self.missed.clear()
-        for case in chain((case for case, _ in self._cases(aim, near.origin)), self._repaired(aim)):
+        for case in chain((case for case, _ in self._cases(aim, origin)), self._repaired(aim)):
             nearest = min(self.drafts, key=lambda draft: count_differences(case, draft.case))
             if self.judge.refusals(case) <= nearest.refused:
-                self.open.remove(aim)
                 nearest.flips.append(Flip(self._approach(case, nearest, aim), aim.text, aim.span))
-                return
+                return True
+        return False
+
+    def _add_ways(self, draft: _ExampleDraft) -> None:
+        """Add a flip for each rule that makes a negation of the example false, unless there is one."""
+        for condition in [aim for aim in self.conditions if aim.goals.keys() & draft.shown]:
+            for number in self.unfolder.reach_of(condition.false) - self.met - self.tried:
+                aim = show_rule(condition, number, self.unfolder.rules[number])
+                flips = [flip.case for other in self.drafts for flip in other.flips]
+                self.tried.add(number)
+                if self.effort.is_left and not any(self._shows(aim, case) for case in flips):
+                    rules = draft.origin.rules | self.unfolder.leading_to(number)
+                    self._add_flip(aim, draft.origin._replace(rules=rules))
 
     def _repaired(self, aim: Aim) -> Iterator[Case]:
         """Variations that pass of cases that another rule denies."""

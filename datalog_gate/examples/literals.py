@@ -51,6 +51,11 @@ class Aim:
     alone: Rules = field(default_factory=dict)
     """For a condition: rules that say that it is false, and true what needs none of its variables."""
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the aim is that the rules which say that a condition is false hold, and the example passes."""
+        return self.without is self.goals
+
 
 def list_branches(numbered: Rules, sources: Mapping[str, str]) -> list[Aim]:
     """The rules as they are written, then the alternatives of those with `or`."""
@@ -93,6 +98,11 @@ def list_bounds(numbered: Rules, sources: Mapping[str, str]) -> list[Aim]:
     """The bounds of comparisons by order: an example at a bound is judged otherwise if the bound is included, or if it
     is not."""
     return _joined(bound for number, rule in numbered.items() for bound in _bounds(number, rule, sources))
+
+
+def show_rule(condition: Aim, number: int, rule: CheckedRule) -> Aim:
+    """What shows that a rule makes a condition false, a negation: without the rule, the case is denied."""
+    return replace(condition, without={number: _never(rule)})
 
 
 def quote(literal: CheckedLiteral, sources: Mapping[str, str]) -> str:

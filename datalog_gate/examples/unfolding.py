@@ -152,6 +152,15 @@ class Unfolder:
             )
         return self._reached[relation]
 
+    def reach_of(self, body: Iterable[CheckedLiteral]) -> set[int]:
+        """The rules with conditions that may add rows to the relations of a body."""
+        reached = {number for match in _positive(body) for number in self.reach(match.relation)}
+        return {number for number in reached if self.rules[number].body}
+
+    def leading_to(self, number: int) -> frozenset[int]:
+        """A rule, and those that read what it derives."""
+        return frozenset(at for at, rule in enumerate(self.rules) if number in self.reach_of(rule.body)) | {number}
+
     def _leads(self, literal: CheckedLiteral) -> bool:
         return any(match.relation in self._leading for match in _positive((literal,)))
 
@@ -196,14 +205,13 @@ class Unfolder:
         yield from reversed(steps) if self._seed & 1 else steps
 
     def _differences(self, literal: Without) -> Iterator[Condition]:
-        """If the negation is of a list of facts, and of one variable: that the variable is none of them."""
+        """If the negation is of one variable in a relation with facts: that the variable is in none of them."""
         for match in literal.body if len(literal.body) == 1 else ():
             if not isinstance(match, Match) or len(match.column_terms) != 1:
                 continue
             ((at, term),) = match.column_terms
-            facts = self.groups.get(match.relation, ())
-            if all(not rule.body for rule in facts):
-                yield from (Condition(Compare("!=", term, rule.arguments[at], match.span)) for rule in facts)
+            facts = (rule.arguments[at] for rule in self.groups.get(match.relation, ()) if not rule.body)
+            yield from (Condition(Compare("!=", term, value, match.span)) for value in facts)
 
     def _by_rules(self, goal: Goal, literal: Match, sketch: Sketch) -> Iterator[Step]:
         if len(goal.rules) > MAX_DEPTH:

@@ -25,6 +25,8 @@ GENERAL = ("id", "name", "_value", "value")
 """Names of columns that say little of their values."""
 MOST = 48
 """The maximum number of values that are tried for a variable."""
+FIRST = 24
+"""How many usual values are tried before those that follow from values of other variables."""
 MOST_REACHING = 32
 MOST_MEMBERS = 100
 """The maximum index of the member of a group."""
@@ -151,7 +153,8 @@ class Valuation:
         if len(places) > 1:  # a null joins nothing
             taken.add(None)
         asked = self._ask(variable, bindings)
-        values = [value for value in (*near, *asked, *wished) if value not in taken and fits(value, kinds, columns)]
+        values = [*near, *wished[:FIRST], *asked, *wished[FIRST:]]
+        values = [value for value in values if value not in taken and fits(value, kinds, columns)]
         return list(dict.fromkeys(values))[:MOST]
 
     def _ask(self, variable: Var, bindings: Bindings) -> Iterator[Value]:

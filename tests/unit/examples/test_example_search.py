@@ -161,6 +161,53 @@ def test_a_condition_that_guards_another_is_shown() -> None:
     }
 
 
+def test_a_null_joins_nothing_and_items_of_a_list_are_distinct() -> None:
+    items = ", ".join(f'os:nova:server.networks(_id=s, network={name}), {name} = "{name}"' for name in ("lan", "wan"))
+    found = search(f"p(s) :- {items}, os:neutron:port(network=n), os:neutron:subnet(network=n).")
+    assert [denied for _, denied, _ in shown(found)] == [
+        {
+            "server": {"flavor": "m1.small", "networks": [{"network": "lan"}, {"network": "wan"}]},
+            "port": {"network": "private"},
+            "subnet": {"network": "private"},
+        }
+    ]
+
+
+def test_a_condition_that_others_imply_is_shown_by_one_difference() -> None:
+    found = search("p(s) :- os:nova:server(_id=s, image=i), i != null, os:glance:web_image(_id=i).")
+    ((_, denied, flips),) = shown(found)
+    image = {"container_format": "ami", "disk_format": "ami", "location": "location-1"}
+    assert denied == {"server": {"flavor": "m1.small", "image": {"get_resource": "web_image"}}, "web_image": image}
+    assert flips["i != null"] == {"server": {"flavor": "m1.small"}, "web_image": image}
+
+
+def test_each_rule_below_a_negation_is_shown() -> None:
+    ways = 'tagged(n) :- os:neutron:net.tags(_id=n).\ntagged(n) :- os:neutron:net(_id=n, name="old").'
+    found = search(f"p(n) :- os:neutron:net(_id=n), not tagged(n).\n{ways}")
+    (example,) = found.examples
+    assert [(flip.condition, resources(flip.case)) for flip in example.flips] == [
+        ("not tagged(n)", {"net": {"tags": ["x"]}}),
+        ("not tagged(n)", {"net": {"name": "old"}}),
+    ]
+
+
+def test_a_flip_that_another_rule_denies_is_changed_until_it_passes() -> None:
+    rules = 'p(z) :- os:designate:zone(_id=z, type="PRIMARY", email=null).'
+    other = 'p(z) :- os:designate:zone(_id=z, type="SECONDARY"), not os:designate:zone.masters(_id=z).'
+    found = search(f"{rules}\n{other}")
+    flips = {condition: case for _, _, flips in shown(found) for condition, case in flips.items()}
+    assert (flips["type=PRIMARY"], flips["type=SECONDARY"]) == (
+        {"zone": {"masters": ["x"], "name": "web", "type": "SECONDARY"}},
+        {"zone": {"email": "email-1", "name": "web", "type": "PRIMARY"}},
+    )
+
+
+def test_a_count_has_members_that_another_condition_reads() -> None:
+    member = "os:nova:server(_id=s, flavor=f)"
+    found = search(f"p(f) :- {member}, n = count{{ other : os:nova:server(_id=other, flavor=f) }}, n > 2.")
+    assert [list(denied) for _, denied, _ in shown(found)] == [["server", "server_2", "server_3"]]
+
+
 def test_a_grant_is_written_with_its_service() -> None:
     unlock = '@unlock("edge")\ngranted(grant) :- gate:grant(grant, "edge").'
     found = search(f'p(i) :- os:neutron:floating_ip(_id=i), not gate:unlocked("edge", i).\n{unlock}')

@@ -83,7 +83,7 @@ def _list_template(template: Mapping[str, Any]) -> dict[str, Any]:
 def _flow_changes(value: dict[str, Any], before: dict[str, Any]) -> str:
     """What differs between two maps, without braces."""
     pairs = [
-        f"{flow(key)}: {_flow_change(inner, before[key]) if key in before else _flow(inner)}"
+        f"{flow(key)}: {_flow_entry(key, inner) if key == 'type' else _flow_change(inner, before.get(key))}"
         for key, inner in value.items()
         if key not in before or inner != before[key]
     ]
@@ -105,8 +105,13 @@ def _flow(value: Any) -> str:
 
 
 def _flow_inside(value: dict[str, Any]) -> str:
-    """A map in one line, without braces. A type is not quoted."""
-    return ", ".join(f"{flow(key)}: {inner if key == 'type' else _flow(inner)}" for key, inner in value.items())
+    """A map in one line, without braces."""
+    return ", ".join(f"{flow(key)}: {_flow_entry(key, inner)}" for key, inner in value.items())
+
+
+def _flow_entry(key: str, value: Any) -> str:
+    """The value of a key. A type is not quoted."""
+    return str(value) if key == "type" else _flow(value)
 
 
 def _change(newly: bool) -> str:
