@@ -33,6 +33,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
+def empty_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site whose scan has found no stack."""
+    from tests.browser.site import Site
+
+    folder = tmp_path_factory.mktemp("empty")
+    fill(folder, stacks=0, days=1)
+    site = Site(folder)
+    yield site
+    site.close()
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
