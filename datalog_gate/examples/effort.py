@@ -10,7 +10,7 @@ class Effort:
     """The steps that are left, so that a search ends, and always at the same place."""
 
     def __init__(self, most: int) -> None:
-        self._left = most
+        self.left = most
         self._own = most
 
     def begin(self, most: int) -> None:
@@ -19,10 +19,10 @@ class Effort:
 
     def spend(self, steps: int = 1) -> bool:
         """Count steps. Whether some are left."""
-        self._left -= steps
+        self.left -= steps
         self._own -= steps
         return self.is_left
 
     @property
     def is_left(self) -> bool:
-        return self._left > 0 and self._own > 0
+        return self.left > 0 and self._own > 0

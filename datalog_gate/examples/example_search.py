@@ -38,6 +38,7 @@ from datalog_gate.examples.variations import (
     approach,
     change_values,
     count_differences,
+    distance,
     shrink,
     take_away,
     without_rows,
@@ -48,6 +49,8 @@ from datalog_gate.schema.declaration import relation_name
 SEEDS = 4
 STEPS = 100_000
 """The maximum number of steps for a policy."""
+STEPS_FOR_FLIPS = 50_000
+"""How many steps are kept for flips while rules wait for their example."""
 STEPS_FOR_EXAMPLE, STEPS_FOR_VARIATIONS, STEPS_FOR_FLIP = 14_000, 4_000, 4_000
 """The maximum numbers of steps for the example of a rule, for its variations, and for the flip of a condition."""
 MOST_SKETCHES, MOST_CASES = 25, 30
@@ -150,13 +153,16 @@ class _ExampleSearch:
         self.drafts: list[_ExampleDraft] = []
 
     def find(self) -> PolicyExamples:
-        for aim in sorted(self.branches, key=lambda aim: aim.goals.keys().isdisjoint(self.tops)):
-            if not self.met.issuperset(aim.goals) and any(rule.body for rule in aim.goals.values()):
-                self._show(aim)
+        waiting = sorted(self.branches, key=lambda aim: aim.goals.keys().isdisjoint(self.tops))
+        while waiting and self.effort.left > STEPS_FOR_FLIPS:
+            self._show(waiting.pop(0))
         if not self.drafts:  # each of its rules denies what another one does
             self._show(join_branches([aim for aim in self.branches if not aim.goals.keys().isdisjoint(self.tops)]))
         for draft in list(self.drafts):
             self._add_flips(draft)
+        for aim in waiting:
+            for draft in self._show(aim):
+                self._add_flips(draft)
         for draft in self.drafts:
             self._add_variations(draft, add_or_remove)
             self._add_absences(draft)
@@ -183,13 +189,17 @@ class _ExampleSearch:
                 found.append(draft)
         return found
 
-    def _show(self, aim: Aim) -> None:
-        """Add the example of a rule."""
+    def _show(self, aim: Aim) -> list[_ExampleDraft]:
+        """Add the example of a rule, unless others show it; the example, if there is one."""
+        if self.met.issuperset(aim.goals) or not any(rule.body for rule in aim.goals.values()):
+            return []
         draft = self._find_example(aim)
-        if draft:
-            draft.new = draft.shown - self.met
-            self.met |= draft.new
-            self.drafts.append(draft)
+        if not draft:
+            return []
+        draft.new = draft.shown - self.met
+        self.met |= draft.new
+        self.drafts.append(draft)
+        return [draft]
 
     def _add_flips(self, draft: _ExampleDraft) -> None:
         """Add flips for the conditions of the rules that an example is the first to show, and examples at bounds."""
@@ -299,11 +309,12 @@ class _ExampleSearch:
                     break
 
     def _add_flip(self, aim: Aim, origin: _Origin) -> bool:
-        """Add a flip that is found from its condition, to the example that it is nearest to; whether there is one."""
+        """Add a flip that is found from its condition, to the nearest example of its rule; whether there is one."""
         self.effort.begin(STEPS_FOR_FLIP)
         self.missed.clear()
+        drafts = [draft for draft in self.drafts if aim.goals.keys() & draft.shown]
         for case in chain((case for case, _ in self._cases(aim, origin)), self._repaired(aim)):
-            nearest = min(self.drafts, key=lambda draft: count_differences(case, draft.case))
+            nearest = min(drafts, key=lambda draft: distance(case, draft.case))
             if self.judge.refusals(case) <= nearest.refused:
                 nearest.flips.append(Flip(self._approach(case, nearest, aim), aim.text, aim.span))
                 return True

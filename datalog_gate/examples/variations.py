@@ -114,6 +114,11 @@ def approach(case: Case, goal: Case, holds: Callable[[Case], bool]) -> Case:
     return case
 
 
+def distance(case: Case, other: Case) -> int:
+    """The number of paths at which the cases differ."""
+    return sum(get(case, path) != get(other, path) for path in {*_paths(case), *_paths(other)})
+
+
 def count_differences(case: Data, other: Data) -> int:
     """The number of places at which the cases differ, each as a whole that is added, removed or replaced."""
     if type(case) is not type(other) or not isinstance(case, dict | list):
