@@ -130,8 +130,8 @@ def measure(stacks: int) -> Iterator[str]:
         yield f"| {stacks:,} stacks, {facts / stacks:.0f} facts each | s | CPU s | stacks/s | peak MB | goal |"
         yield "|---|---|---|---|---|---|"
         yield first
-        one = _run("new.dl", "read.duckdb")
-        yield table.measure("`scan run`, a policy, from nothing", one, Goal(rate=450))
+        run_one_policy = _run("new.dl", "read.duckdb")
+        yield table.measure("`scan run`, a policy, from nothing", run_one_policy, Goal(rate=450))
         yield table.measure("`scan run`, nothing changed", _run(all_rules), Goal(seconds=5))
         write_stacks(folder / "stacks", range(0, stacks, 100), ".again")
         yield table.measure("`scan run`, 1 % changed", _run(all_rules), Goal(seconds=8))
