@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from datalog_gate import api
@@ -19,6 +21,8 @@ from datalog_gate.policytest.example_cases import write_cases
 from datalog_gate.stack.model import Stack
 
 SCHEMA = "datalog-gate/examples/1"
+MANY = 4
+"""How many resources or rows that are alike are written once."""
 
 
 def examples(options: argparse.Namespace) -> int:
@@ -101,12 +105,26 @@ def _flow_change(value: Any, before: Any) -> str:
 
 
 def _flow(value: Any) -> str:
-    return f"{{{_flow_inside(value)}}}" if isinstance(value, dict) else flow(value)
+    if isinstance(value, dict):
+        return f"{{{_flow_inside(value)}}}"
+    if isinstance(value, list) and len(value) >= MANY and all(isinstance(row, dict) for row in value):
+        names = list(dict.fromkeys(name for row in value for name in row))
+        differing = [name for name in names if any(row.get(name) != value[0].get(name) for row in value)]
+        others = f"which differ in {' and '.join(differing)}" if differing else "which are the same"
+        return f"[{_flow(value[0])}, {len(value) - 1} more, {others}]"
+    return flow(value)
 
 
 def _flow_inside(value: dict[str, Any]) -> str:
-    """A map in one line, without braces."""
-    return ", ".join(f"{flow(key)}: {_flow_entry(key, inner)}" for key, inner in value.items())
+    """A map in one line, without braces. Many entries of one content are written once."""
+    parts = []
+    for inner, same in groupby(value.items(), key=itemgetter(1)):
+        keys = [key for key, _ in same]
+        names = list(map(flow, keys))
+        if len(names) >= MANY and isinstance(inner, dict):
+            names = [f"{names[0]} to {names[-1]} ({len(names)} alike)"]
+        parts += [f"{name}: {_flow_entry(keys[0], inner)}" for name in names]
+    return ", ".join(parts)
 
 
 def _flow_entry(key: str, value: Any) -> str:

@@ -60,6 +60,20 @@ def test_what_passes_is_printed_by_its_differences(
     assert capsys.readouterr().out.splitlines()[1:] == lines
 
 
+def test_many_that_are_alike_are_printed_once(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (rules / "m.dl").write_text(
+        '@deny("p", "{n}")\np(n) :- n = count{ v : os:cinder:volume(_id=v) }, n > 3.\n'
+        '@deny("q", "{n}")\nq(n) :- n = count{ v : cinder:volumes(id=v) }, n > 3, os:cinder:volume().\n'
+    )
+    assert main(["examples", "--rules", str(rules)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("denies")]
+    assert lines == [
+        "denies    volume to volume_4 (4 alike): {type: OS::Cinder::Volume}",
+        "denies    volume: {type: OS::Cinder::Volume}, "
+        'inventory: {"cinder:volumes": [{id: id-1, size: 1}, 3 more, which differ in id]}',
+    ]
+
+
 def test_what_has_no_example_says_so(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (rules / "n.dl").write_text(NEVER)
     assert main(["examples", "never", "--rules", str(rules)]) == 0
