@@ -16,6 +16,11 @@ Step = str | int
 Data = Any
 PLACEHOLDER_TYPE = "OS::Heat::Value"
 """The type of a resource of which nothing is asked."""
+USUAL_TYPES = (
+    *(PLACEHOLDER_TYPE, "OS::Nova::Server", "OS::Neutron::Port", "OS::Cinder::Volume"),
+    *("OS::Neutron::Net", "OS::Heat::SoftwareConfig"),
+)
+"""The types for a resource of which only properties are asked: the first that has them all."""
 INNER = ("resource_def", "resource")
 """The properties that hold the definition of the members of a group."""
 SAMPLES = {
@@ -102,8 +107,8 @@ def complete(catalogue: Catalogue, template: dict[str, Data]) -> None:
 
 
 def _complete_resource(catalogue: Catalogue, resource: dict[str, Data]) -> None:
-    resource["type"] = resource.get("type") or PLACEHOLDER_TYPE
     properties = resource.setdefault("properties", {})
+    resource["type"] = resource.get("type") or _fitting_type(catalogue, properties)
     schema = catalogue.type(resource["type"])
     for declared in schema.properties if schema else ():
         if declared.name in INNER and declared.required:
@@ -115,6 +120,12 @@ def _complete_resource(catalogue: Catalogue, resource: dict[str, Data]) -> None:
     for key in INNER:
         if isinstance(properties.get(key), dict):
             _complete_resource(catalogue, properties[key])
+
+
+def _fitting_type(catalogue: Catalogue, properties: Iterable[str]) -> str:
+    schemas = {name: catalogue.type(name) for name in USUAL_TYPES}
+    fitting = (name for name, schema in schemas.items() if schema and all(part in schema.parts for part in properties))
+    return next(fitting, PLACEHOLDER_TYPE)
 
 
 def _fill(data: dict[str, Data], properties: Iterable[Property]) -> None:
