@@ -51,7 +51,12 @@ def list_grantable(settings: Settings) -> tuple[str, ...]:
 
 
 def _complete(settings: Settings, service: type[Service], options: dict[str, str]) -> dict[str, str]:
-    """Add the settings that a service uses to its options: the store of the gate, and timeouts."""
+    """Add the settings that a service uses to its options: the store of the gate, and timeouts. Errors: ValueError for
+    a store of its own."""
     if service.uses_call_seconds:
         options = {"call_seconds": str(settings.service_call_seconds), **options}
-    return {**options, "store": settings.store} if service.uses_store else options
+    if not service.uses_store:
+        return options
+    if "store" in options:
+        raise ValueError("store: claims are kept in that of the gate, the option `store`")
+    return {**options, "store": settings.store}

@@ -76,9 +76,16 @@ def read_resource(scope: Scope, name: str) -> Resource | None:
 
 
 def _from_definition(scope: Scope, name: str) -> Resource | None:
+    path = (scope.dialect.resources, name)
+    where = Where(scope.document, path, scope.dialect.names, scope.hidden, scope.given)
+    outer, scope.tree.here = scope.tree.here, where  # what refers to another reads that meanwhile
+    resource = _read_definition(scope, name, path, where)
+    scope.tree.here = outer
+    return resource
+
+
+def _read_definition(scope: Scope, name: str, path: Path, where: Where) -> Resource | None:
     tree, dialect, definition = scope.tree, scope.dialect, scope.definitions[name]
-    path = (dialect.resources, name)
-    where = Where(scope.document, path, dialect.names, scope.hidden, scope.given)
     if not isinstance(definition, dict):
         tree.report("bad-template", f"the resource `{name}` must be a map", where(()))
         return None
@@ -94,7 +101,6 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         return None
     if "/" in name:
         tree.report("bad-template", f"a resource's name can't contain a slash: `{name}`", where(()))
-    tree.here = where
     tree.spend(_PER_RESOURCE)
     tree.count(1, where)
     if "depends_on" in content:

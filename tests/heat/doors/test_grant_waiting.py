@@ -42,7 +42,7 @@ class Desk:
 
     def __init__(self, heat: Heat, folder: Path) -> None:
         self.heat, self.folder = heat, folder
-        self.file = Approvals(str(folder / "approvals"))
+        self.file = Approvals(str(folder / "journal"))
         self._polled = set[Any]()
 
     def awaiting(self) -> list[str]:
@@ -94,7 +94,7 @@ def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
     with ExitStack() as started:
 
         def start(number: int, seconds: int, **more: str) -> Desk:
-            settings = {"store": tmp_path / "approvals", "wait_number": number, "wait_seconds": seconds, **more}
+            settings = {"wait_number": number, "wait_seconds": seconds, **more}
             lines = [f"approval.{key}={value}" for key, value in settings.items()]
             options = {"services": "approval", "service_option": lines, "store": f"{tmp_path}/journal"}
             heat = running(tmp_path, request.param, rules=APPROVAL_RULES, options=options)
