@@ -187,6 +187,11 @@ def test_without_services_there_is_no_journal(tmp_path: Path) -> None:
         ({"services": ("gone",), "service_option": ()}, GateError, "can't be loaded: gone is not installed"),
         ({"services": ()}, GateError, "can't be loaded: edge has settings, but is not enabled"),
         ({"service_option": ()}, GateError, "edge can't be created: ValueError: the service needs a file"),
+        (
+            {"services": ("approval",), "service_option": ("approval.store=/own",)},
+            GateError,
+            "approval can't be created: ValueError: store: claims are kept in that of the gate, the option `store`",
+        ),
         ({"service_lease_seconds": 25.0}, ValueError, "service_call_seconds must not exceed service_step_seconds"),
         ({"store": "/nowhere/j"}, JournalError, "/nowhere/j can't be created"),
     ],
