@@ -65,7 +65,7 @@ def test_a_database_takes_two_seats(behind: PlacementHeat) -> None:
 
 def test_a_machine_is_made_once_a_person_approves_it(behind: PlacementHeat) -> None:
     name, *ended = behind.built(**sample("approval"))
-    approvals = Approvals(str(behind.folder / "approvals"))
+    approvals = Approvals(str(behind.folder / "journal"))
     approval = approvals.list(time.time())[-1].name
     why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {approval}"
     assert tuple(ended) == ("CREATE_FAILED", f"Resource CREATE failed: {why}")
