@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 from datalog_gate.base.records import replace
-from datalog_gate.base.values import ResourceId, Unknown, show
-from datalog_gate.decision.decision import Decision, Grant
+from datalog_gate.base.values import ResourceId
+from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.operation import Operation, Verdict
 from datalog_gate.facts.stack_relations import POLICY, default_scope, find_addressed
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
@@ -15,7 +15,7 @@ from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Request, digest, in_scope
 from datalog_gate.services.journal_claim import Claim, JournalError
 from datalog_gate.services.parts import parts, view_credentials, view_parameters
-from datalog_gate.stack.model import Data, Resource, Stack
+from datalog_gate.stack.model import Resource, Stack
 
 CHANGES = frozenset({"update", "restore"})
 """The actions on an existing stack, which may have claims."""
@@ -162,36 +162,3 @@ def _uncovered(claim: Claim, stack: Stack, requests: Mapping[str, Request]) -> s
         if path in paths and path not in scope:
             return path
     return ""
-
-
-def format_grants(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:
-    """Format what unlocked grants request from their services, with the resources of the grant's own stack."""
-    requests: dict[str, Request] = {}
-    for stack in stacks:
-        requests |= build_requests(stack, decision.grants, "")
-    lines = []
-    for grant in decision.grants:
-        if grant.unlocked:
-            request = requests[grant.grant.path]
-            home = f"{grant.grant.stack}/"
-            names = dict.fromkeys(part.id.removeprefix(home).partition("/")[0] for part in request.scope)
-            options = f" ({_format_map(request.options)})" if request.options else ""
-            lines.append(f"grant {request.grant} asks {request.service} for {', '.join(names)}{options}")
-    return tuple(lines)
-
-
-def _format_map(values: Mapping[str, Data]) -> str:
-    return ", ".join(f"{name}: {_format_value(value)}" for name, value in values.items())
-
-
-def _format_value(value: Data) -> str:
-    match value:
-        case None | Unknown() | ResourceId():  # a ResourceId is a tuple too
-            return show(value)
-        case Mapping():
-            return f"{{{_format_map(value)}}}"
-        case tuple():
-            return f"[{', '.join(map(_format_value, value))}]"
-        case bool():
-            return str(value).lower()
-    return str(value)

@@ -84,7 +84,7 @@ def _describe(endpoint: Endpoint, example: Mapping[str, Any]) -> dict[str, Any]:
         "responses": {
             str(endpoint.status): {
                 "description": endpoint.summary,
-                "content": {endpoint.media_type: {"schema": endpoint.answer, "example": example.get("answer", {})}},
+                "content": {endpoint.media_type: _describe_content(endpoint.answer, example.get("answer"))},
             },
             "4XX": error,
             "5XX": error,
@@ -92,11 +92,16 @@ def _describe(endpoint: Endpoint, example: Mapping[str, Any]) -> dict[str, Any]:
         "security": [] if endpoint.allowed == ANYBODY else [{"token": []}],
     }
     if endpoint.body is not None:
-        content = {"application/json": {"schema": endpoint.body, "example": example.get("body")}}
+        content = {"application/json": _describe_content(endpoint.body, example.get("body"))}
         operation["requestBody"] = {"required": True, "content": content}
     if endpoint.name == "health:show":
         operation["responses"]["503"] = operation["responses"]["200"]
     return operation
+
+
+def _describe_content(schema: Any, example: Any) -> dict[str, Any]:
+    """The schema of a body or answer, with its example if there is one: the description itself has none."""
+    return {"schema": schema} if example is None else {"schema": schema, "example": example}
 
 
 def _describe_access(endpoint: Endpoint) -> str:
