@@ -79,9 +79,11 @@ class ApiRecords:
                 return known
             names = "operation", "path", "user", "project", "request_id", "digest"
             values = {name: getattr(write, name) for name in names}
-            rows.execute(api_writes.insert().values(key=key, at=now, status=0, answer=None, **values))
+            # as parameters: in `values()` an answer of None would be NULL to SQLAlchemy 1.4
+            rows.execute(api_writes.insert(), {"key": key, "at": now, "status": 0, "answer": None, **values})
             status, answer = work()
-            rows.execute(api_writes.update().where(api_writes.c.key == key).values(status=status, answer=answer))
+            written = api_writes.update().where(api_writes.c.key == key)
+            rows.execute(written, {"status": status, "answer": answer})
             return None
 
         known = self.store.run_together(work_once)
