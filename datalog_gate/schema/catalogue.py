@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -20,6 +21,8 @@ from datalog_gate.schema.declaration import (
 )
 from datalog_gate.schema.relations import FIXED, NAMESPACES, TIMELESS
 from datalog_gate.schema.resource_types import HEATS, NEWEST, SOURCES, shipped, tables_of, type_of
+
+_CUSTOM = re.compile(r'"custom":\s*"([^"]+)"')
 
 
 class Catalogue:
@@ -80,6 +83,10 @@ class Catalogue:
 
     def types(self) -> tuple[str, ...]:
         return tuple({**shipped(self._sources), **self._given})
+
+    def constraints(self) -> set[str]:
+        """The names of Heat's custom constraints that properties of shipped types have."""
+        return {name for line in shipped(self._sources).values() for name in _CUSTOM.findall(line)}
 
     def relation(self, reference: RelationRef) -> Relation | None:
         """The relation with this full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``, or its

@@ -114,6 +114,11 @@ class _RefusalSearch:
             locate = stack.template.given.get(parameter.name) if stack.template else None
             place = (locate and locate(())) or stack.locate(("parameters", parameter.name))
             hidden = ("parameters", parameter.name) in stack.hidden
+            known = self.catalogue.constraints()
+            for name in map(str, filter(None, names)):
+                if name not in known and (near := slip(name, known)):
+                    message, declared = f"there is no custom constraint `{name}`", ("parameters", parameter.name)
+                    self._add("bad-template", message, stack.locate(declared), suggest_name(near, "`"))
             for reason in filter(None, (find_reason(str(name), value) for name in names)):
                 shown = "a hidden value" if hidden else f"{format_value(value)}: it {reason}"
                 message = f"parameter `{parameter.name}` can't be {shown}"
