@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import closest, shorten
+from datalog_gate.base.records import replace
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Data, Path
@@ -31,6 +32,15 @@ _EMPTY: Mapping[str, Data] = {"string": "", "integer": 0, "number": 0, "boolean"
 MANY = 30
 """The number of names from which a suggestion does not list them all."""
 _TRUTHS = {"true": True, "false": False}
+_VALUE = "OS::Heat::Value"
+_OF_VALUES = {
+    "string": "string",
+    "number": "number",
+    "comma_delimited_list": "list",
+    "json": "map",
+    "boolean": "boolean",
+}
+"""The kinds of the value of an `OS::Heat::Value`, by its type."""
 
 
 class Mistake(NamedTuple):
@@ -49,6 +59,8 @@ class Mistake(NamedTuple):
     """The end of the message, which tells a part of the value."""
     near: str | None = None
     """What the value or name was probably meant to be."""
+    section: str = "properties"
+    """The key of the resource to which the path belongs."""
 
 
 Moves = Mapping[Path, tuple[tuple[str, str | None], ...]]
@@ -68,7 +80,17 @@ def find_moves(kind: ResourceType) -> Moves:
 
 def check_properties(kind: ResourceType, properties: Mapping[str, Data], moves: Moves) -> Iterator[Mistake]:
     """The mistakes in the properties of a resource of that type."""
+    if kind.name == _VALUE and isinstance(written := properties.get("type"), str):
+        of_value = _OF_VALUES.get(written, "any")
+        parts = [replace(part, kind=of_value) if part.name == "value" else part for part in kind.properties]
+        kind = replace(kind, properties=tuple(parts))
     return _check_parts(kind, properties, (), moves)
+
+
+def check_update_policy(kind: ResourceType | None, policy: Mapping[str, Data]) -> Iterator[Mistake]:
+    """The mistakes in the update policy of a resource of that type; None is a template, which takes none."""
+    owner = Property("", "map", children=kind.update_policy if kind else ())
+    return (mistake._replace(section="update_policy") for mistake in _check_parts(owner, policy, (), {}))
 
 
 def _check_parts(
@@ -104,7 +126,7 @@ def _check_parts(
 def _unknown(path: Path, owner: ResourceType | Property, near: str | None, missing: bool) -> Mistake:
     """The mistake of a name that was probably meant to be `near`; `missing` says that Heat misses that."""
     names = sorted(owner.parts)
-    others = f"it has {', '.join(names)}" if 0 < len(names) < MANY else None
+    others = f"it has {', '.join(names)}" if 0 < len(names) < MANY else None if names else "leave it out"
     at_once = missing or isinstance(owner, ResourceType)
     return Mistake("unknown-property", path, "has no property", others, at_once=at_once, near=near)
 

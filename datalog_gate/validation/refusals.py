@@ -5,7 +5,7 @@ Source: heat/engine/stack.py (validate) and resource.py. What Heat finds only wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,7 +20,15 @@ from datalog_gate.schema.declaration import ResourceType
 from datalog_gate.stack.model import CHAIN, NESTING, RESOURCE_GROUP, SCALING_GROUP, Data, Path, Resource, Stack
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
-from datalog_gate.validation.properties import Mistake, Moves, check_properties, find_moves, format_path, format_value
+from datalog_gate.validation.properties import (
+    Mistake,
+    Moves,
+    check_properties,
+    check_update_policy,
+    find_moves,
+    format_path,
+    format_value,
+)
 from datalog_gate.validation.texts import find_reason
 
 LATER = "Heat finds this only when it creates the resource"
@@ -138,10 +146,10 @@ class _RefusalSearch:
             self._check_type(resource)
             self._check_parameters(stack, resource)
             if resource.type.endswith(TEMPLATE_ENDINGS):
-                self._check_policies(resource, None)
+                self._check_policies(stack, resource, None)
         if kind and not self._is_unread(resource):
-            self._add_mistakes(stack, resource, list(self._mistakes(kind, resource.properties)))
-            self._check_policies(resource, kind)
+            self._add_mistakes(stack, resource, self._mistakes(kind, resource.properties))
+            self._check_policies(stack, resource, kind)
         elif kind and kind.name == _SERVER:
             mistakes = [mistake for mistake in self._mistakes(kind, resource.properties) if _is_of_format(mistake)]
             self._add_mistakes(stack, resource, mistakes)
@@ -171,9 +179,9 @@ class _RefusalSearch:
             self.moves[kind.name] = find_moves(kind)
         return iter(()) if kind.is_placeholder else check_properties(kind, properties, self.moves[kind.name])
 
-    def _add_mistakes(self, stack: Stack, resource: Resource, mistakes: list[Mistake]) -> None:
+    def _add_mistakes(self, stack: Stack, resource: Resource, mistakes: Iterable[Mistake]) -> None:
         for mistake in mistakes:
-            path = ("properties", *mistake.path)
+            path = (mistake.section, *mistake.path)
             is_name = mistake.code in ("unknown-property", "missing-property")
             place = resource.locate_key(path if mistake.path else ()) if is_name else resource.locate(path)
             is_call = not resource.hides(path, False)
@@ -195,31 +203,37 @@ class _RefusalSearch:
 
     def _tell_name(self, resource: Resource, mistake: Mistake) -> str:
         """The message of a property that does not exist, or is missing."""
-        path = _shown_path(resource, mistake.path)
+        path = _shown_path(resource, mistake)
         if mistake.code == "missing-property":
             owner, message = path, mistake.message
         else:
             owner, message = path[:-1], f"{mistake.message} `{path[-1]}`"
-        return f"{f'`{format_path(owner)}`' if owner else self._name_type(resource)} {message}"
+        return f"{f'`{format_path(owner)}`' if owner else self._name_section(resource, mistake)} {message}"
 
     def _tell_value(self, resource: Resource, mistake: Mistake) -> str:
         """The message of a value that a property can't have, without the value if some of it is hidden."""
-        hidden = resource.hides(("properties", *mistake.path), True)
+        hidden = resource.hides((mistake.section, *mistake.path), True)
         shown, reason = ("a hidden value", "") if hidden else (format_value(mistake.value), mistake.reason)
-        path = format_path(_shown_path(resource, mistake.path))
-        return f"`{path}` of {self._name_type(resource)} {mistake.message.replace('{}', shown)}{reason}"
+        path = format_path(_shown_path(resource, mistake))
+        return f"`{path}` of {self._name_section(resource, mistake)} {mistake.message.replace('{}', shown)}{reason}"
+
+    def _name_section(self, resource: Resource, mistake: Mistake) -> str:
+        """The type, which has the properties, or its update policy."""
+        name = self._name_type(resource)
+        return name if mistake.section == "properties" else f"the update policy of {name}"
 
     def _is_found_now(self, stack: Stack, resource: Resource, mistake: Mistake) -> bool:
-        """Whether Heat's validation finds a mistake. It does not look at the values of a nested stack, and at most at
-        the kind of a value that refers to resources which do not exist yet (heat/engine/properties.py:506)."""
-        if stack.depth > 0:
+        """Whether Heat's validation finds a mistake. It does not look at the properties' values in a nested stack, and
+        at most at the kind of a value that refers to resources which do not exist yet (heat/engine/properties.py:506).
+        """
+        if stack.depth > 0 and mistake.section == "properties":
             return mistake.code == "unknown-property" and len(mistake.path) == 1
         if mistake.at_once or not mistake.path:
             return True
         template = stack.template
         if template is None:
             return True
-        written = resource.written(("properties",), template.functions).get("properties")
+        written = resource.written((mistake.section,), template.functions).get(mistake.section)
         data = written.get(mistake.path[0]) if isinstance(written, dict) else written
         return not _refers(data, template.resources)
 
@@ -272,21 +286,13 @@ class _RefusalSearch:
                 help_ = f"add `{parameter.name}`, a parameter of type {parameter.type}"
                 self._add("missing-property", message, resource.locate(()), help_, stack.depth == 0)
 
-    def _check_policies(self, resource: Resource, kind: ResourceType | None) -> None:
+    def _check_policies(self, stack: Stack, resource: Resource, kind: ResourceType | None) -> None:
         owner = self._name_type(resource)
         if resource.deletion_policy == "Snapshot" and not (kind and kind.snapshot):
             message = f"{owner} has no deletion policy Snapshot"
             self._add("not-allowed", message, resource.locate(("deletion_policy",)), "use Delete or Retain")
-        policy = resource.update_policy
-        hidden = resource.hides(("update_policy",), False)
-        known = {part.name for part in kind.update_policy} if kind else set()
-        for name in policy if isinstance(policy, dict) else ():
-            if name not in known:
-                near = None if hidden else closest(str(name), known)
-                place = resource.locate_key(("update_policy", name))
-                others = f"it has {', '.join(sorted(known))}" if known else "leave it out"
-                message = f"the update policy of {owner} has no `{MASK if hidden else name}`"
-                self._add("unknown-property", message, place, suggest_name(near, "`") if near else others)
+        if isinstance(resource.update_policy, dict):
+            self._add_mistakes(stack, resource, check_update_policy(kind, resource.update_policy))
 
     def _check_names(self, stack: Stack) -> None:
         resources = stack.named
@@ -355,9 +361,10 @@ def _pick_members(
     return [member for member in members if member and not member.maybe], keys
 
 
-def _shown_path(resource: Resource, path: Path) -> Path:
-    """The path of a property, with a mask for what is below a value that came from a hidden parameter."""
-    ends = (end for end in range(len(path)) if resource.hides(("properties", *path[:end]), False))
+def _shown_path(resource: Resource, mistake: Mistake) -> Path:
+    """The path of a value, with a mask for what is below one that came from a hidden parameter."""
+    path = mistake.path
+    ends = (end for end in range(len(path)) if resource.hides((mistake.section, *path[:end]), False))
     end = next(ends, None)
     return path if end is None else (*path[:end], MASK)
 

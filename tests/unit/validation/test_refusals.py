@@ -110,7 +110,20 @@ PROPERTIES = {
     "n: {type: OS::Neutron::Net, external_id: x, deletion_policy: Keep}": "3:64 error[bad-template] `Keep` is not a "
     "deletion policy; use Delete or Retain",
     "n: {type: OS::Neutron::Net, update_policy: {rolling: {}}}": "3:47 error[unknown-property] the update policy of "
-    "OS::Neutron::Net has no `rolling`; leave it out",
+    "OS::Neutron::Net has no property `rolling`; leave it out",
+    "g: {type: OS::Heat::ResourceGroup, update_policy: {batch_creat: {}, rolling_update: {max_batch_size: 0, "
+    "pause_time: a, min_in_servce: 1}}, properties: {resource_def: {type: OS::Heat::None}}}": "3:54 "
+    "error[unknown-property] the update policy of OS::Heat::ResourceGroup has no property `batch_creat`; did you "
+    "mean `batch_create`?\n"
+    "3:104 error[out-of-range] `rolling_update.max_batch_size` of the update policy of OS::Heat::ResourceGroup must be "
+    "at least 1, not `0`\n"
+    "3:119 error[wrong-kind] `rolling_update.pause_time` of the update policy of OS::Heat::ResourceGroup takes a "
+    "number, not `a`\n"
+    "3:122 error[unknown-property] `rolling_update` has no property `min_in_servce`; did you mean `min_in_service`?",
+    "v: {type: OS::Heat::Value, properties: {type: number, value: abc}}": "3:64 error[wrong-kind] `value` of "
+    "OS::Heat::Value takes a number, not `abc`",
+    "v: {type: OS::Heat::Value, properties: {type: json, value: [1]}}": "3:62 error[wrong-kind] `value` of "
+    "OS::Heat::Value takes a map, not a list",
     "s: {type: OS::Nova::Server, external_id: x, properties: {user_data_format: [RAW]}}": "3:78 error[wrong-kind] "
     "`user_data_format` of OS::Nova::Server takes a text, not a list",
     "n: {type: OS::Heat::None, properties: {a: {get_resource: {get_param: n}}}}": "3:72 error[bad-reference] there is "
@@ -158,7 +171,7 @@ def test_each_mistake_is_said_with_its_place(resource: str) -> None:
         "n: {type: OS::Neutron::Net, external_id: x, properties: {nmae: x}}",
         NET + "o: {type: OS::Neutron::Net, external_id: x, depends_on: []}",
         NET + "o: {type: OS::Neutron::Net, external_id: '', depends_on: n}",
-        NET + "o: {type: OS::Neutron::Net, external_id: null, depends_on: n}",
+        NET + "o: {type: OS::Neutron::Net, external_id: {if: [true, null, x]}, depends_on: n}",
         "s: {type: OS::Nova::Server, external_id: x, properties: {flavor: [x], user_data_format: x}}",
         "n: {type: OS::Neutron::Nett, condition: false}",
         "r: {type: OS::Neutron::SecurityGroup, properties: {rules: [{protocol: 6}]}}",
@@ -228,7 +241,7 @@ def test_a_misspelt_type_hides_no_other_mistake() -> None:
     wrong = "properties: {nmae: x, value_specs: 1}"
     for types in ("os::neutron::net", "OS::Neutrn2::Net"), ("OS::Neutron::Network", "OS::Neutron::Nix"):
         found = [
-            of_resources(f"n: {{type: {kind}{more}, {wrong}}}") for kind in types for more in ("", ", metadata: x")
+            of_resources(f"n: {{type: {kind}{more}, {wrong}}}") for kind in types for more in ("", ", metadata: {a: x}")
         ]
         codes = [[line.split("[")[1].split("]")[0] for line in lines] for lines in found]
         sure = types[0] == "os::neutron::net"
@@ -432,7 +445,7 @@ OF_NETWORKS = "allocate_network, fixed_ip, floating_ip, network, port, port_extr
         (
             "{type: OS::Heat::ScalingPolicy, properties: {auto_scaling_group_id: g, scaling_adjustment: 1, "
             "adjustment_type: exact_capacity}, update_policy: {get_param: map}}",
-            "error[unknown-property] the update policy of OS::Heat::ScalingPolicy has no `***`; leave it out",
+            "error[unknown-property] the update policy of OS::Heat::ScalingPolicy has no property `***`; leave it out",
         ),
         (
             "{type: OS::Designate::Zone, properties: {name: a., email: m, "
