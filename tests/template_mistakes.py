@@ -340,6 +340,8 @@ MISTAKES: dict[str, Mistake] = {
     "deletion policy that is none": _set(lambda _: {"deletion_policy": "Keep"}),
     "condition that is none": _set(lambda _: {"condition": "nothing_there"}),
     "update policy that is none": _set(lambda _: {"update_policy": {"rolling": {}}}),
+    "metadata that are no map": _set(lambda name: {"metadata": [name]}),
+    "key without a value": _set(lambda name: {("metadata", "depends_on", "update_policy")[len(name) % 3]: None}),
     "parameter of no type": _parameter(lambda parameter: parameter.update(type="text")),
     "parameter with a wrong default": _parameter(lambda parameter: parameter.update(type="number", default="x")),
     "parameter with a text that is none": _parameter(

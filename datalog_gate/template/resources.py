@@ -31,6 +31,15 @@ name in `depends_on`."""
 MAX_NESTING = 5
 MAX_CIRCLES = 20
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy", "external_id"})
+_TAKES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("properties", "metadata", "update_policy"), ((dict,), "a map")),
+    **dict.fromkeys(("deletion_policy", "external_id"), ((str, dict), "a text")),
+    "description": ((str,), "a text"),
+    "depends_on": ((str, list, tuple, dict), "a name or a list of names"),
+    "condition": ((str, bool, dict), "a condition"),
+}
+"""What a key of a resource takes: the types of its data, a call of a function among them, and their name. Heat takes no
+null (heat/engine/template_common.py:36)."""
 
 Text = str | Mapping[str, Data]
 """A text of YAML or JSON, or the data in a request's body."""
@@ -91,6 +100,7 @@ def _read_definition(scope: Scope, name: str, path: Path, where: Where) -> Resou
         return None
     exists = True if scope.sure(name) else scope.exists(name)
     definition = tree.as_meant(definition, scope.document, path, dialect, _known_keys(definition, dialect))
+    definition = _without_wrong(tree, dialect, name, definition, where)
     content = _resolve_parts(scope, definition, path, exists is not False)
     if not isinstance(kind := content.get("type"), str):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
@@ -121,6 +131,20 @@ def _read_definition(scope: Scope, name: str, path: Path, where: Where) -> Resou
     return result
 
 
+def _without_wrong(
+    tree: Tree, dialect: Dialect, name: str, definition: Mapping[str, Data], where: Where
+) -> Mapping[str, Data]:
+    """The definition without values of a wrong kind, which are reported."""
+    wrong = set()
+    for key, value in definition.items():
+        types, what = _TAKES.get(dialect.parts.get(key, ""), ((object,), ""))
+        if not isinstance(value, types):
+            wrong.add(key)
+            help_ = "leave it out, or give it a value" if value is None else None
+            tree.report("bad-template", f"`{key}` of `{name}` must be {what}", where((dialect.parts[key],)), help_)
+    return {key: value for key, value in definition.items() if key not in wrong} if wrong else definition
+
+
 def _resolve_parts(scope: Scope, definition: Mapping[str, Data], path: Path, exists: bool) -> dict[str, Data]:
     """The values of a definition by HOT's names. Heat resolves none in a resource that does not exist."""
     parts: dict[str, Data] = {}
@@ -138,7 +162,7 @@ def _read_properties(tree: Tree, name: str, properties: Data, where: Where) -> d
     if isinstance(properties, Unknown):
         tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
     elif properties is not None:
-        tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
+        tree.report("bad-template", f"`properties` of `{name}` must be a map", where(("properties",)))
     return {}
 
 
