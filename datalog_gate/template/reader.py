@@ -368,7 +368,9 @@ def _locate_whole(locate: Locate, _path: Path) -> Span | None:
 
 
 def _section(tree: Tree, document: Document, data: Mapping[str, Data], name: str) -> Mapping[str, Data]:
-    section = data.get(name) or {}
+    section = data.get(name, {})
+    if not section and name not in ("conditions", "Conditions"):  # heat/engine/template_common.py:145
+        section = {}
     if not isinstance(section, dict):
         tree.report("bad-template", f"the section `{name}` must be a map", document.key_place((name,)))
         return {}

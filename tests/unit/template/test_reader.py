@@ -192,6 +192,7 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
     [
         ("resources: {a: {}}\n", ("bad-template", 2, "the resource `a` needs a `type`", None)),
         ("resources: [a]\n", ("bad-template", 2, "the section `resources` must be a map", None)),
+        ("conditions: \n", ("bad-template", 2, "the section `conditions` must be a map", None)),
         ("resorces: {}\n", ("bad-template", 2, "a template has no section `resorces`", "did you mean `resources`?")),
         ("resources: {on: {type: A}}\n", ("bad-template", 2, "the name `True` is not a string", "write it in quotes")),
         ("resources: {a: {type: A, propertis: {}}}\n", ("bad-template", 2, "a resource has no key `propertis`", "did you mean `properties`?")),
