@@ -58,7 +58,7 @@ def test_a_stack_of_a_real_heat_goes_on_once_its_request_is_approved(page: Any, 
         name, _ = heat.create(stack_template(g=grant("approval", ["s"], options={"mode": "wait"}), s=string()))
         sign_in(page, site.url)
         request = page.locator("li", has_text=f" of {name},").get_by_role("link")
-        wait(lambda: bool(page.reload() and request.count()))
+        wait(lambda: bool(page.goto(f"{site.url}/pages") and request.count()))
         number = request.inner_text()
         assert heat.resources(name) == {"g": "CREATE_IN_PROGRESS", "s": "INIT_COMPLETE"}
         request.click()
@@ -66,7 +66,7 @@ def test_a_stack_of_a_real_heat_goes_on_once_its_request_is_approved(page: Any, 
         page.get_by_role("button", name="Approve").click()
         assert heat.ended(name)[0] == "CREATE_COMPLETE"
         assert heat.resources(name) == {"g": "CREATE_COMPLETE", "s": "CREATE_COMPLETE"}
-        page.reload()
+        page.goto(page.url)
         assert page.get_by_role("heading", level=1).inner_text() == f"{number}: used"
 
 
