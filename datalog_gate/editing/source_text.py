@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.editing.answers import TextRange
@@ -21,8 +21,16 @@ class SourceText:
 
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
-        self._starts = _starts(text, _EDITORS)
-        self._own = _starts(text, _RULES if file.endswith(".dl") else _YAML)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The offsets of lines as editors count."""
+        return _find_starts(self.text, _EDITORS)
+
+    @cached_property
+    def _own(self) -> list[int]:
+        """The offsets of lines as spans count."""
+        return _find_starts(self.text, _RULES if self.file.endswith(".dl") else _YAML)
 
     def position(self, offset: int) -> tuple[int, int]:
         """The line and column of an offset, as editors count."""
@@ -70,5 +78,5 @@ def units(text: str) -> int:
     return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
 
 
-def _starts(text: str, breaks: re.Pattern[str]) -> list[int]:
+def _find_starts(text: str, breaks: re.Pattern[str]) -> list[int]:
     return [0, *(match.end() for match in breaks.finditer(text))]

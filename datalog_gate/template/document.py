@@ -55,6 +55,8 @@ class Document:
     """Whether data without text still has places: its paths."""
     repeated: tuple[Diagnostic, ...] = ()
     """Warnings of keys that a mapping has twice."""
+    other_keys: bool = False
+    """Whether YAML has keys that are no texts."""
     misspelt: dict[Path, str] = field(default_factory=dict, repr=False)
     """The keys as written, by the path with the key that was meant."""
     _asked: bool = field(default=False, repr=False)
@@ -68,7 +70,7 @@ class Document:
         repeated = tuple(
             replace(warning, span=warning.span and warning.span._replace(file=file)) for warning in self.repeated
         )
-        return Document(file, self.text, self.data, has_paths=self.has_paths, repeated=repeated, _same=self)
+        return Document(file, self.text, self.data, self.root, self.has_paths, repeated, self.other_keys, _same=self)
 
     def place(self, path: Path) -> Span | None:
         """The span of the deepest part of `path` that exists in the text."""
@@ -164,7 +166,8 @@ def read_document(text: str, file: str, as_json: bool = True, spend: Callable[[i
             return Document(file, text, _bounded(data, file), repeated=tuple(builder.repeated))
     builder = _Builder(text, file, spend)
     data, root = builder.build()
-    return Document(file, text, {} if data is None else data, root, repeated=tuple(builder.repeated))
+    data = {} if data is None else data
+    return Document(file, text, data, root, repeated=tuple(builder.repeated), other_keys=builder.other_keys)
 
 
 @dataclass(slots=True)
@@ -204,24 +207,11 @@ def as_sent(document: Document) -> Document:
 
     Sections and the names in them are left as they are.
     """
-    if document.root is None or not _has_other_keys(document.data):
+    if document.root is None or not document.other_keys:
         return document
     repeated = list(document.repeated)
     data, root = _with_text_keys(document, document.data, document.root, 0, {}, repeated)
     return Document(document.file, document.text, data, root, repeated=tuple(repeated))
-
-
-def _has_other_keys(data: Data) -> bool:
-    seen: set[int] = set()
-    parts = [data]
-    while parts:
-        part = parts.pop()
-        if isinstance(part, dict | list) and id(part) not in seen:
-            seen.add(id(part))
-            if isinstance(part, dict) and not all(isinstance(key, str) for key in part):
-                return True
-            parts += part.values() if isinstance(part, dict) else part
-    return False
 
 
 def _with_text_keys(
@@ -389,6 +379,8 @@ class _Builder:
         """By the id of a mapping with merge keys: the mapping, and its pairs in PyYAML 6.0.4."""
         self.repeated: list[Diagnostic] = []
         """Warnings of keys that a mapping has twice."""
+        self.other_keys = False
+        """Whether a mapping has a key that is no text."""
         self.result: tuple[Any, Node | None] = (None, None)
         self.size = 0
 
@@ -551,6 +543,8 @@ class _Builder:
             if isinstance(data, dict | list):
                 raise self._error("yaml", "a key must be a scalar", node)
             top.key = (data, node)
+            if type(data) is not str and data is not _MERGE:
+                self.other_keys = True
         elif top.key[0] is _MERGE:
             parts = list(zip(data, node[4], strict=True)) if isinstance(data, list) else [(data, node)]
             for part, at in parts:

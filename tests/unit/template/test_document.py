@@ -9,7 +9,7 @@ import pytest
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.stack.model import Data, Path
-from datalog_gate.template.document import MAX_DEPTH, MAX_NODES, data_document, read_document, size_of
+from datalog_gate.template.document import MAX_DEPTH, MAX_NODES, Documents, data_document, read_document, size_of
 from tests.refusals import refusals
 
 TEXT = "a:\n  - x\n  - {b: 'two words', 3: four}\nm: &m {k: v}\nn: {<<: *m, own: 1}\n"
@@ -182,3 +182,12 @@ def test_the_size_counts_what_is_shared_wherever_it_occurs() -> None:
     pair: Data = ["x", "y"]
     assert (size_of([0] * (MAX_NODES - 1)), size_of([0] * MAX_NODES)) == (MAX_NODES, None)
     assert (size_of([pair, pair]), size_of({"a": json.loads("[" * 70 + "]" * 70)})) == (7, None)
+
+
+def test_a_text_that_was_read_as_another_file_is_sent_with_keys_that_are_texts() -> None:
+    documents = Documents()
+    text = "a: {n: {1: x}}\nb: {n: {<<: {true: y}}}\n"
+    assert documents.read(text, "a.yaml").data == {"a": {"n": {1: "x"}}, "b": {"n": {True: "y"}}}
+    sent = documents.read_sent(text, "b.yaml", as_json=True, spend=lambda _steps: None)
+    assert sent.data == {"a": {"n": {"1": "x"}}, "b": {"n": {"true": "y"}}}
+    assert sent.place(("a", "n", "1")) == Span("b.yaml", 1, 12, 1, 13)
