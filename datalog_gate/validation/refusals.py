@@ -142,12 +142,12 @@ class _RefusalSearch:
                 )
                 self._add("not-allowed", message, place, "leave out `depends_on`")
         kind = self._type(resource.type)
-        if self.catalogue.type(resource.type) is None:
+        if kind is None or kind.name != resource.type:
             self._check_type(resource)
             self._check_parameters(stack, resource)
             if resource.type.endswith(TEMPLATE_ENDINGS):
                 self._check_policies(stack, resource, None)
-        if kind and not self._is_unread(resource):
+        if kind and not resource.external and not kind.is_placeholder:
             self._add_mistakes(stack, resource, self._mistakes(kind, resource.properties))
             self._check_policies(stack, resource, kind)
         elif kind and kind.name == _SERVER:
@@ -287,9 +287,8 @@ class _RefusalSearch:
                 self._add("missing-property", message, resource.locate(()), help_, stack.depth == 0)
 
     def _check_policies(self, stack: Stack, resource: Resource, kind: ResourceType | None) -> None:
-        owner = self._name_type(resource)
         if resource.deletion_policy == "Snapshot" and not (kind and kind.snapshot):
-            message = f"{owner} has no deletion policy Snapshot"
+            message = f"{self._name_type(resource)} has no deletion policy Snapshot"
             self._add("not-allowed", message, resource.locate(("deletion_policy",)), "use Delete or Retain")
         if isinstance(resource.update_policy, dict):
             self._add_mistakes(stack, resource, check_update_policy(kind, resource.update_policy))
