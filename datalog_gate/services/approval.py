@@ -24,7 +24,7 @@ from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_path, check_store
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, digest, plain
 from datalog_gate.services.webhook import DELAYS, Webhook
-from datalog_gate.store.tables import approval_claims, approval_requests, approval_verdicts
+from datalog_gate.store.tables import approval_claims, approval_requests
 from datalog_gate.store.transaction import Store, atomic, reading
 
 State = Literal["awaiting", "approved", "refused", "used", "superseded", "expired"]
@@ -38,7 +38,6 @@ MOST_TOLD = 50
 """The maximum number of resources in scope that a webhook receives."""
 LONGEST_TOLD = 1000
 """The maximum number of characters of a user's text that a webhook receives."""
-COLUMNS = ("number", "project", "stack", "stack_name", "path", "options", "scope", "at", "state", "until")
 OPEN = ("awaiting", "approved", "refused")
 BUSY = 5.0
 """Seconds that a transaction waits for locks: less than the timeout of a service call."""
@@ -145,9 +144,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequest:
-    """A request for approval."""
+    """A request for approval, a row of the table."""
 
     number: int
+    digest: str
     project: str
     stack: str
     stack_name: str
@@ -162,6 +162,12 @@ class ApprovalRequest:
     """When it expires unless it is used."""
     verdicts: tuple[Verdict, ...]
     """All verdicts in order; the last one counts."""
+    uuid: str
+    """The uuid of the grant that waits."""
+    since: float
+    """When it began to wait."""
+    polled: float
+    """When it was last called."""
     is_new: bool = field(default=False, compare=False)
     """Whether the call that returned it created it."""
 
@@ -218,15 +224,14 @@ class Approvals:
             return number is not None, None if number is None else _get(rows, number, now)
         for key in request.replaces:
             _, number = _find_claim(rows, key)
-            if number is not None and _select(rows, "digest", number) == _digest(request):
+            if number is not None and (shared := _get(rows, number, now)).digest == _digest(request):
                 _insert_claim(rows, request.key, number)
-                return True, _get(rows, number, now)
+                return True, shared
         approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
         if approval.state != "approved":
             return False, approval
-        _update(rows, approval.number, state="used")
         _insert_claim(rows, request.key, approval.number)
-        return True, _get(rows, approval.number, now)
+        return True, _update(rows, approval, state="used")
 
     @atomic
     def wait(
@@ -237,13 +242,11 @@ class Approvals:
         approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
         if approval.state != "awaiting":
             return False, approval
-        same = _select(rows, "uuid", approval.number) == request.uuid
-        since = _select(rows, "since", approval.number) if same else now
+        since = approval.since if approval.uuid == request.uuid else now
         others = approval_requests.c.number != approval.number, approval_requests.c.polled > now - POLLED
         waiting = rows.execute(select(func.count()).select_from(approval_requests).where(*others)).scalar() or 0
         allowed = now - since < wait_seconds and waiting < number
-        _update(rows, approval.number, uuid=request.uuid, since=since, polled=now if allowed else 0.0)
-        return allowed, approval
+        return allowed, _update(rows, approval, uuid=request.uuid, since=since, polled=now if allowed else 0.0)
 
     @atomic
     def say(
@@ -253,9 +256,10 @@ class Approvals:
         again."""
         letter, _, number = name.upper().rpartition("A-")
         known = not letter and number.isdecimal() and len(number) < 10
-        approval = _get(rows, int(number), now) if known else None
-        if approval is None:
+        found = _select(rows, now, approval_requests.c.number == int(number)) if known else []
+        if not found:
             raise ApprovalError(f"there is no request {name}")
+        [approval] = found
         if approval.verdicts and approval.verdicts[-1].verdict == verdict and approval.state in (verdict, "used"):
             last = approval.verdicts[-1]
             reason = f": {last.why}" if last.why else ""
@@ -264,10 +268,8 @@ class Approvals:
             )
         if approval.state not in OPEN:
             raise ApprovalError(f"{approval.name} can no longer be {verdict}: it is {approval.answer}")
-        values = {"number": approval.number, "verdict": verdict, "who": who, "at": now, "why": why}
-        rows.execute(approval_verdicts.insert().values(position=len(approval.verdicts), **values))
-        _update(rows, approval.number, state=verdict)
-        return _must_get(rows, approval.number, now)
+        verdicts = (*approval.verdicts, Verdict(verdict=verdict, who=who, at=now, why=why))
+        return _update(rows, approval, state=verdict, verdicts=verdicts)
 
     @atomic
     def release(self, rows: Connection, key: str) -> None:
@@ -293,13 +295,13 @@ class Approvals:
     ) -> tuple[ApprovalRequest, ...]:
         """The requests with numbers above `after`, of these projects and in this state, at most `limit`."""
         table = approval_requests.c
-        query = select(table.number).where(table.number > after).order_by(table.number).limit(limit)
+        conditions = [table.number > after]
         if projects is not None:
-            query = query.where(table.project.in_(projects))
+            conditions.append(table.project.in_(projects))
         expired = (table.until <= now) & table.state.in_(OPEN)
         if state is not None:
-            query = query.where(expired if state == "expired" else (table.state == state) & ~expired)
-        return tuple(_must_get(rows, number, now) for number in rows.execute(query).scalars().all())
+            conditions.append(expired if state == "expired" else (table.state == state) & ~expired)
+        return tuple(_select(rows, now, *conditions, limit=limit))
 
 
 def read_webhook(settings: Mapping[str, str], delays: Sequence[float] = DELAYS) -> Webhook | None:
@@ -346,9 +348,8 @@ def _digest(request: Request) -> str:
 
 def _find(rows: Connection, request: Request, now: float) -> ApprovalRequest | None:
     table = approval_requests.c
-    same = table.digest == _digest(request), table.until > now, table.state.in_(OPEN)
-    number = rows.execute(select(func.max(table.number)).where(*same)).scalar()
-    return None if number is None else _get(rows, number, now)
+    same = _select(rows, now, table.digest == _digest(request), table.until > now, table.state.in_(OPEN))
+    return same[-1] if same else None
 
 
 def _insert(rows: Connection, request: Request, now: float, seconds: float) -> ApprovalRequest:
@@ -370,18 +371,20 @@ def _insert(rows: Connection, request: Request, now: float, seconds: float) -> A
         "at": now,
         "state": "awaiting",
         "until": now + seconds,
+        "verdicts": [],
+        "uuid": "",
+        "since": 0.0,
+        "polled": 0.0,
     }
-    rows.execute(approval_requests.insert().values(uuid="", since=0.0, polled=0.0, **values))
-    return replace(_must_get(rows, number, now), is_new=True)
+    rows.execute(approval_requests.insert().values(**values))
+    return replace(_get(rows, number, now), is_new=True)
 
 
-def _update(rows: Connection, number: int, **values: object) -> None:
-    rows.execute(approval_requests.update().where(approval_requests.c.number == number).values(**values))
-
-
-def _select(rows: Connection, column: str, number: int) -> Any:
-    """A column of a request."""
-    return rows.execute(select(approval_requests.c[column]).where(approval_requests.c.number == number)).scalar()
+def _update(rows: Connection, approval: ApprovalRequest, **changes: Any) -> ApprovalRequest:
+    changed = replace(approval, **changes)
+    values = changes | {"verdicts": [asdict(verdict) for verdict in changed.verdicts]}
+    rows.execute(approval_requests.update().where(approval_requests.c.number == approval.number).values(**values))
+    return changed
 
 
 def _find_claim(rows: Connection, key: str) -> tuple[bool, int | None]:
@@ -394,22 +397,20 @@ def _insert_claim(rows: Connection, key: str, number: int | None) -> None:
     rows.execute(approval_claims.insert().values(key=key, number=number))
 
 
-def _must_get(rows: Connection, number: int, now: float) -> ApprovalRequest:
-    approval = _get(rows, number, now)
-    assert approval is not None
+def _get(rows: Connection, number: int, now: float) -> ApprovalRequest:
+    [approval] = _select(rows, now, approval_requests.c.number == number)
     return approval
 
 
-def _get(rows: Connection, number: int, now: float) -> ApprovalRequest | None:
-    columns = [approval_requests.c[name] for name in COLUMNS]
-    row = rows.execute(select(*columns).where(approval_requests.c.number == number)).mappings().first()
-    if row is None:
-        return None
-    table = approval_verdicts.c
-    query = select(table.verdict, table.who, table.at, table.why).where(table.number == number).order_by(table.position)
-    verdicts = tuple(Verdict(**verdict) for verdict in rows.execute(query).mappings())
-    expired = row["until"] <= now and row["state"] not in ("used", "superseded")
-    return ApprovalRequest(**{**row, **({"state": "expired"} if expired else {}), "verdicts": verdicts})
+def _select(rows: Connection, now: float, *conditions: Any, limit: int | None = None) -> list[ApprovalRequest]:
+    query = select(approval_requests).where(*conditions).order_by(approval_requests.c.number).limit(limit)
+    return [_read_row(dict(row), now) for row in rows.execute(query).mappings()]
+
+
+def _read_row(row: Mapping[str, Any], now: float) -> ApprovalRequest:
+    approval = ApprovalRequest(**{**row, "verdicts": tuple(Verdict(**verdict) for verdict in row["verdicts"])})
+    is_expired = approval.until <= now and approval.state in OPEN
+    return replace(approval, state="expired") if is_expired else approval
 
 
 def _read_positive(name: str, text: str) -> float:

@@ -24,7 +24,6 @@ SCHEMA = "datalog-gate/store/1"
 TABLES = (
     tables.journal,
     tables.approval_requests,
-    tables.approval_verdicts,
     tables.approval_claims,
     tables.placement_claims,
     tables.waivers,

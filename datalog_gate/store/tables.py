@@ -102,22 +102,12 @@ approval_requests = _table(
     _filled("at", SECONDS),
     _filled("state", String(16)),
     _filled("until", SECONDS),
+    _filled("verdicts", Json),
     _id("uuid"),
     _filled("since", SECONDS),
     _filled("polled", SECONDS),
 )
-"""A waiting grant has a `uuid`, the time `since` it waits, and the time `polled` of its last request."""
-
-approval_verdicts = _table(
-    "approval_verdicts",
-    _filled("number", Integer, primary_key=True, autoincrement=False),
-    _filled("position", Integer, primary_key=True, autoincrement=False),
-    _filled("verdict", String(16)),
-    _filled("who", LongText),
-    _filled("at", SECONDS),
-    _filled("why", LongText),
-)
-"""The verdicts on a request, by their position from 0."""
+"""A row is a `services.approval.ApprovalRequest`."""
 
 approval_claims = _table("approval_claims", _id("key", primary_key=True), Column("number", Integer))
 """The request that a claim uses. A claim without a number is dead."""
