@@ -18,13 +18,11 @@ from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.decision.forms import MOST_ROWS, Asked, OtherForm, find_conditions, find_form
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.schema import cloud
-from datalog_gate.schema.declaration import Relation, RelationRef, is_old
+from datalog_gate.schema.declaration import RelationRef, is_old
 
 _BY_RELATION = ir.ProgramCache[dict[RelationRef, list[ir.CheckedRule]]]()
 _MATCHES = ir.ProgramCache[dict[int, tuple[ir.Match, ...]]]()
-_RULES = ir.ProgramCache[list[ir.CheckedRule]]()
-_ASKED = ir.ProgramCache["dict[tuple[int, ...], _Question]"]()
-_OTHER_NAMES = ir.ProgramCache["dict[tuple[int, ...], list[_OtherName]]"]()
+_QUESTIONS = ir.ProgramCache["dict[int, list[_Question]]"]()
 
 
 def find_near_misses(judgement: Judgement, shipped: Collection[str]) -> tuple[Diagnostic, ...]:
@@ -33,7 +31,7 @@ def find_near_misses(judgement: Judgement, shipped: Collection[str]) -> tuple[Di
     review = _MissReview(judgement)
     known = {warning.span for warning in judgement.reader.rules.warnings}
     rules = (rule for rule in review.find_rules() if rule.span.file not in shipped)
-    warnings = [warning for rule in rules for warning in review.body(rule.body, ())]
+    warnings = [warning for rule in rules for warning in review.find_warnings(rule)]
     return in_order([warning for warning in warnings if warning.span not in known])
 
 
@@ -48,6 +46,15 @@ class _OtherName(NamedTuple):
     at: int
 
 
+class _Question(NamedTuple):
+    """What a body requires of the rows of a match. It is the same for all stacks."""
+
+    match: ir.Match
+    columns: Sequence[Asked]
+    conditions: Sequence[tuple[int, ir.Call]]
+    joins: Sequence[_OtherName]
+
+
 class _MissReview:
     def __init__(self, judgement: Judgement) -> None:
         reader = judgement.reader
@@ -56,63 +63,64 @@ class _MissReview:
         flagged = judgement.decision.flagged
         self._clean = [policy for policy in judgement.policies if policy.id not in flagged]
         self._by_relation = _BY_RELATION.get(self._program, None, lambda: ir.group_rules(self._program.rules))
-        self._questions = _ASKED.get(self._program, None, dict)
-        self._other_names = _OTHER_NAMES.get(self._program, None, dict)
+        self._questions = _QUESTIONS.get(self._program, None, dict)
+        """The questions of each rule, by the rule's id."""
         self._matches = _MATCHES.get(
             self._program, None, lambda: {id(rule): tuple(_matches(rule.body)) for rule in self._program.rules}
         )
         """The matches of each rule outside of a `not`, by the rule's id."""
 
-    def find_rules(self) -> list[ir.CheckedRule]:
-        """The rules that could have given a policy without a finding one, and that read existing facts. Cached by the
-        set of these policies and relations."""
-        key = frozenset(policy.relation for policy in self._clean), frozenset(self._rows)
-        return _RULES.get(self._program, key, lambda: list(filter(self._reads_rows, self._reaching)))
-
-    @cached_property
-    def _reaching(self) -> list[ir.CheckedRule]:
-        """The rules that could have given a policy without a finding one; not those that a `not` reads."""
-        rules = []
+    def find_rules(self) -> Iterator[ir.CheckedRule]:
+        """The rules that could have given a policy without a finding one, and that read existing facts; not those that
+        a `not` reads."""
         waiting: list[RelationRef] = [policy.relation for policy in self._clean]
         seen = set(waiting)
         while waiting:
             for rule in self._by_relation.get(waiting.pop(), ()):
-                rules.append(rule)
-                for match in self._matches[id(rule)]:
-                    if match.relation not in seen:
-                        seen.add(match.relation)
-                        waiting.append(match.relation)
-        return rules
+                relations = {match.relation for match in self._matches[id(rule)]}
+                waiting += relations - seen
+                seen |= relations
+                if not relations.isdisjoint(self._rows):
+                    yield rule
 
-    def _reads_rows(self, rule: ir.CheckedRule) -> bool:
-        return any(match.relation in self._rows for match in self._matches[id(rule)])
+    def find_warnings(self, rule: ir.CheckedRule) -> Iterator[Diagnostic]:
+        """Review a rule."""
+        if id(rule) not in self._questions:  # the program keeps the rule alive
+            self._questions[id(rule)] = list(self._find_questions(rule.body, ()))
+        for question in self._questions[id(rule)]:
+            if question.match.relation in self._rows:
+                yield from self._compare_rows(question)
+                for join in question.joins:
+                    yield from self._other_name(question.match, join)
 
-    def body(
-        self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral], ids: tuple[int, ...] = ()
-    ) -> Iterator[Diagnostic]:
-        """Review a body inside outer ones; `ids` are the ids of these bodies."""
-        around, ids = (*outer, *body), (*ids, id(body))  # the program keeps these objects alive
+    def _find_questions(
+        self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral]
+    ) -> Iterator[_Question]:
+        """The questions of a body inside outer ones."""
+        around = (*outer, *body)
         if len(around) > LONGEST:
             return
         for literal in body:
-            if isinstance(literal, ir.Match):
-                if not is_old(literal.relation) and literal.relation in self._rows:
-                    yield from self._match(literal, around, ids)
-                    for other in self._names_beside(literal, around, ids):
-                        yield from self._other_name(literal, other)
-            elif isinstance(literal, ir.Fold):
-                yield from self.body(literal.body, around, ids)
+            if isinstance(literal, ir.Fold):
+                yield from self._find_questions(literal.body, around)
+            elif isinstance(literal, ir.Match) and not is_old(literal.relation):
+                described = self._program.relations[literal.relation].columns
+                columns = [
+                    Asked(at, described[at], self._given(term, literal, around)) for at, term in literal.column_terms
+                ]
+                conditions = [
+                    (at, condition)
+                    for at, term in literal.column_terms
+                    for condition in find_conditions(described[at], term, around)
+                ]
+                asked = [column for column in columns if column.given]
+                yield _Question(literal, asked, conditions, list(self._find_joins(literal, around)))
 
-    def _match(
-        self, match: ir.Match, around: Sequence[ir.CheckedLiteral], ids: tuple[int, ...]
-    ) -> Iterator[Diagnostic]:
-        relation = self._program.relations[match.relation]
-        key = id(match), *ids
-        if key not in self._questions:
-            self._questions[key] = self._question(relation, match, around)
-        columns, conditions = self._questions[key]
+    def _compare_rows(self, question: _Question) -> Iterator[Diagnostic]:
+        match, columns, conditions, _ = question
         if not columns and not conditions:
             return
+        described = self._program.relations[match.relation].columns
         reported: set[tuple[Span, Value]] = set()
         for row in islice(self._rows[match.relation], MOST_ROWS):
             missed = [column for column in columns if row[column.at] not in column.given]
@@ -127,17 +135,7 @@ class _MissReview:
                 if shown and (form.span, form.asked) not in reported:
                     reported.add((form.span, form.asked))
                     where = f" in {row[0].path}" if isinstance(row[0], ResourceId) else ""
-                    yield _near_miss(f"{relation.columns[form.at].name}{where} {form.message}", form.span, form.advice)
-
-    def _question(self, relation: Relation, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> _Question:
-        """What the body requires of the rows of a match. It is the same for all stacks."""
-        columns = [Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
-        conditions = [
-            (at, literal)
-            for at, term in match.column_terms
-            for literal in find_conditions(relation.columns[at], term, around)
-        ]
-        return [column for column in columns if column.given], conditions
+                    yield _near_miss(f"{described[form.at].name}{where} {form.message}", form.span, form.advice)
 
     def _given(self, term: ir.Operand, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> dict[Value, Span]:
         """The values that the body requires of a column: constants, and the values of relations that hold only
@@ -152,17 +150,10 @@ class _MissReview:
         facts = {name: [rule for rule in rules if not takes_given(rule)] for name, rules in self._by_relation.items()}
         return {name: rules for name, rules in facts.items() if not any(rule.body for rule in rules)}
 
-    def _names_beside(
-        self, match: ir.Match, around: Sequence[ir.CheckedLiteral], ids: tuple[int, ...]
-    ) -> list[_OtherName]:
-        """The joins of a row of the stack that may have used the other name. They are the same for all stacks."""
-        key = id(match), *ids
-        if key not in self._other_names:
-            of_stack = not cloud.relation(str(match.relation))
-            self._other_names[key] = list(self._find_names_beside(match, around)) if of_stack else []
-        return self._other_names[key]
-
-    def _find_names_beside(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[_OtherName]:
+    def _find_joins(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[_OtherName]:
+        """The joins of a row of the stack that may have used the other name."""
+        if cloud.relation(str(match.relation)):
+            return
         for literal in around:
             if not isinstance(literal, ir.Match) or literal is match:
                 continue
@@ -203,9 +194,6 @@ class _MissReview:
                 advice = f"join it with {join.other} too: a template may use either"
                 yield _near_miss(f"{message}, but the rule asks for the {join.own}", span, advice)
                 break
-
-
-_Question = tuple[Sequence[Asked], Sequence[tuple[int, ir.Call]]]
 
 
 def _matches(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Match]:
