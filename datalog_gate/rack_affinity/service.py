@@ -146,10 +146,9 @@ class RackAffinity(PlacementService):
         own, others = self._demands(request)
         account = self._claims.account(request)
         if own and account.decided(request.key, mend=False) is None:
-            held = self._held(request)
-            waiting = [other.grant for other in request.together if other.grant in others and other.key not in held]
-            if request.grant == min([request.grant, *waiting]):
-                self._decide(request, account, own, others, held)
+            question = self._read_question(request, account, own, others)
+            if request.grant == min(question.demands):
+                self._decide(question)
 
     def reserve(self, request: Request) -> Decision:
         own, others = self._demands(request)
@@ -166,7 +165,7 @@ class RackAffinity(PlacementService):
                 if share.grant == request.grant and share.asked == fingerprint:
                     account.take(share, replace(share, key=request.key, state="held", owner="", asked=""))
                     return share.decision
-            claims = self._decide(request, account, own, others, self._held(request))
+            claims = self._decide(self._read_question(request, account, own, others))
             account.hold(claims, [share.key for share in shares])
         return claims[0].decision
 
@@ -220,22 +219,9 @@ class RackAffinity(PlacementService):
                 others[other.grant] = demand
         return read_demand(request, flavors), others
 
-    def _held(self, request: Request) -> dict[str, PlacementClaim]:
-        """The claims of the stack's other grants for the same requests, by key."""
-        keys = {other.key for other in request.together}
-        claims = self._claims.select(project=request.project)
-        return {claim.key: claim for claim in claims if claim.key in keys and claim.state in HELD}
-
-    def _decide(
-        self,
-        request: Request,
-        account: Account,
-        own: Problem,
-        others: Mapping[str, Problem],
-        held: Mapping[str, PlacementClaim],
-    ) -> list[PlacementClaim]:
+    def _decide(self, question: _Question) -> list[PlacementClaim]:
         """The claim of a request, and shares for the other grants without claims. Errors: RefusedError."""
-        question = self._read_question(request, account, own, others, held)
+        request, consumer = question.request, question.account.consumer
         known, full = _providers(question.claims, self._prefix), _providers(question.every, self._prefix)
         placing = self._place(question, known)
         if isinstance(placing.answer, Impossible) and full - known:  # to name the full ones
@@ -246,32 +232,30 @@ class RackAffinity(PlacementService):
             raise RefusedError(f"{why}: {'; '.join(placed.conflict)}{placing.notes}")
         by_name = {(place.kind, place.name): uuid for uuid, place in placing.places.items()}
         uuids = {item.id: by_name[item.kind, placed[item.id]] for item in placing.problem.items}
-        return [
-            PlacementClaim(
-                key=request.key if demand is own else digest(request.key, grant),
-                consumer=account.consumer,
+        claims = []
+        for grant, demand in question.demands.items():
+            places = {item.id: placing.places[uuids[item.id]] for item in demand.items}
+            claim = PlacementClaim(
+                key=request.key,
+                consumer=consumer,
                 line=question.lines[grant],
                 project=request.project,
                 grant=grant,
                 items={item.id: self._takes(item, uuids[item.id]) for item in demand.items},
-                decision=self._decision(
-                    grant, {item.id: placing.places[uuids[item.id]] for item in demand.items}, account.consumer
-                ),
-                state="held" if demand is own else "shared",
-                owner="" if demand is own else request.key,
-                asked="" if demand is own else _fingerprint(demand),
+                decision=self._decision(grant, places, consumer),
             )
-            for grant, demand in question.demands.items()
-        ]
+            if grant != request.grant:
+                key, asked = digest(request.key, grant), _fingerprint(demand)
+                claim = replace(claim, key=key, state="shared", owner=request.key, asked=asked)
+            claims.append(claim)
+        return claims
 
     def _read_question(
-        self,
-        request: Request,
-        account: Account,
-        own: Problem,
-        others: Mapping[str, Problem],
-        held: Mapping[str, PlacementClaim],
+        self, request: Request, account: Account, own: Problem, others: Mapping[str, Problem]
     ) -> _Question:
+        keys = {other.key for other in request.together}
+        of_project = self._claims.select(project=request.project)
+        held = {claim.key: claim for claim in of_project if claim.key in keys and claim.state in HELD}
         waiting = [other for other in request.together if other.grant in others and other.key not in held]
         claims = account.claims
         line_of_grant = {claim.grant: claim.line for claim in claims}  # what the others replace is not known yet
