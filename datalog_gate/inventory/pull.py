@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -57,16 +58,15 @@ def pull(
     by_list: dict[ApiList, list[TableSource]] = {}
     for source in sources:
         by_list.setdefault(source.api, []).append(source)
-    parents = {listed.parents: None for listed in by_list if listed.parents}
+    parents = {listed.parents: _Reading(listed.parents) for listed in by_list if listed.parents}
+    run = partial(_Reading.run, api=api)
     with ThreadPoolExecutor(WORKERS) as pool:
-        items = dict(zip(parents, pool.map(partial(_read_parents, api), parents), strict=True))
+        list(pool.map(run, parents.values()))
         readings = {
-            listed: _plan(listed, of_list, items, _find_since(of_list, older, began))
+            listed: _plan(listed, of_list, parents, _find_since(of_list, older, began))
             for listed, of_list in by_list.items()
         }
-        list(
-            pool.map(partial(_Reading.run, api=api), (reading for several in readings.values() for reading in several))
-        )
+        list(pool.map(run, chain.from_iterable(readings.values())))
     return _merge(readings, by_list, older, began)
 
 
@@ -85,10 +85,11 @@ def select_sources(patterns: Sequence[str] = ()) -> list[TableSource]:
 
 @dataclass(slots=True)
 class _Reading:
-    """The reading of a list, as a whole or for one parent, with the rows of each of its tables."""
+    """The reading of a list, as a whole or for one parent, with the rows of each of its tables. Without tables its
+    items are the rows of one without a name."""
 
     listed: ApiList
-    sources: Sequence[TableSource]
+    sources: Sequence[TableSource] = ()
     parent: Mapping[str, Any] = field(default_factory=dict)
     since: datetime | None = None
     """If set, only changes since then are read."""
@@ -104,7 +105,8 @@ class _Reading:
 
     def run(self, api: CloudApi) -> None:
         """Read the list, unless an error is already known."""
-        self.rows = {source.relation: [] for source in self.sources}
+        names = [source.relation for source in self.sources] or [""]
+        self.rows = {name: [] for name in names}
         if self.problems or self.missing:
             return
         try:
@@ -117,13 +119,11 @@ class _Reading:
         except PartialError as error:
             self.partial = str(error)
         except ReadingError as error:
-            self.fail(error)
-
-    def fail(self, error: ReadingError) -> None:
-        """Record the error for all tables."""
-        self.problems = dict.fromkeys((source.relation for source in self.sources), str(error))
+            self.problems = dict.fromkeys(names, str(error))
 
     def _extract(self, item: Any) -> None:
+        if not self.sources:
+            self.rows[""].append(item)
         if self.since:
             self.changed.add(str(item.get("id")))
             if item.get("status") in GONE:
@@ -166,32 +166,17 @@ def _objects(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:
             yield item
 
 
-def _read_parents(api: CloudApi, listed: ApiList) -> _Reading:
-    """The items of a list, as rows of a table without a name."""
-    reading = _Reading(listed, (), rows={"": []})
-    try:
-        for item in _items(api, listed, listed.path):
-            reading.rows[""].append(item)
-    except PartialError as error:
-        reading.partial = str(error)
-    except MissingError as error:
-        reading.missing = str(error)
-    except ReadingError as error:
-        reading.problems[""] = str(error)
-    return reading
-
-
 def _plan(
-    listed: ApiList, sources: Sequence[TableSource], items: Mapping[ApiList, _Reading], since: datetime | None
+    listed: ApiList, sources: Sequence[TableSource], parents: Mapping[ApiList, _Reading], since: datetime | None
 ) -> list[_Reading]:
     """The readings of a list: one, or one for each parent."""
     if listed.parents is None:
         return [_Reading(listed, sources, since=since)]
-    parents = items[listed.parents]
-    if parents.problems or parents.missing:
-        problems = {source.relation: parents.problems[""] for source in sources} if parents.problems else {}
-        return [_Reading(listed, sources, problems=problems, missing=parents.missing)]
-    return [_Reading(listed, sources, parent, partial=parents.partial) for parent in parents.rows[""]]
+    above = parents[listed.parents]
+    if above.problems or above.missing:
+        problems = {source.relation: above.problems[""] for source in sources} if above.problems else {}
+        return [_Reading(listed, sources, problems=problems, missing=above.missing)]
+    return [_Reading(listed, sources, parent, partial=above.partial) for parent in above.rows[""]]
 
 
 def _find_since(sources: Sequence[TableSource], older: Snapshot, began: datetime) -> datetime | None:
