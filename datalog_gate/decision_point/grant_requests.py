@@ -112,7 +112,7 @@ def _service_objection(
     unlocked = any(grant.unlocked for grant in grants)
     claims = _claims(broker, operation, stack) if unlocked or broker.sticky else ()
     if unlocked and operation.action not in CHANGES:
-        broker.journal.check()  # otherwise the grant's resource would fail later
+        broker.journal.claim("")  # otherwise the grant's resource would fail later
 
     def identify(request: Request) -> Request:
         stack_id = operation.stack_id if ResourceId(request.grant).stack == stack.id else ""

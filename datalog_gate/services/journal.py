@@ -133,11 +133,6 @@ class Journal:
         rows.execute(table.update().where(table.c.uuid == uuid, table.c.stack == "").values(stack=stack))
 
     @reading
-    def check(self, rows: Connection) -> None:
-        """Check that the journal is readable, with minimal work."""
-        rows.execute(select(table.c.uuid).limit(1))
-
-    @reading
     def claim(self, rows: Connection, uuid: str) -> Claim | None:
         return _get(rows, uuid)
 

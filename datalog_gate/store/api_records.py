@@ -94,20 +94,15 @@ class ApiRecords:
         """The newest writes before a time, of some projects, or of all with None, without their answers."""
         names = "at", "user", "project", "operation", "path", "request_id", "status"
         query = select(*(api_writes.c[name] for name in names)).order_by(api_writes.c.at.desc(), api_writes.c.key)
-        return self._read_page(query, api_writes, projects, before, limit)
+        if before is not None:
+            query = query.where(api_writes.c.at < before)
+        return self._read_page(query, api_writes, projects, limit)
 
     def add_decision(self, content: Mapping[str, object], **values: str) -> None:
         """Store a decision, with its `project`, `user`, `stack_name` and `request_id`. A newer one with the same id in
         a project replaces it."""
-        row = {"id": content["id"], "outcome": content["outcome"], "action": content["action"], **values}
-
-        def work(rows: Connection) -> None:
-            same = api_decisions.c.id == row["id"], api_decisions.c.project == row["project"]
-            rows.execute(api_decisions.delete().where(*same))
-            rows.execute(api_decisions.insert().values(at=self._clock(), content=dict(content), **row))
-
-        self.store.run(None, work)
-        self._clean()
+        shown = {name: content[name] for name in ("id", "outcome", "action")}
+        self._put(api_decisions, {**shown, **values, "content": dict(content)})
 
     def update_decision(self, id_: str, project: str, content: Mapping[str, object]) -> None:
         """Replace what is stored of a decision."""
@@ -126,35 +121,37 @@ class ApiRecords:
         query = query.order_by(*DECISION_ORDERS[sort])
         if search:
             query = query.where(func.lower(columns.stack_name).contains(search.lower(), autoescape=True))
-        return self._read_page(query, api_decisions, projects, None, limit)
+        return self._read_page(query, api_decisions, projects, limit)
 
     def find_decision(self, id_: str, projects: Collection[str] | None) -> dict[str, Any] | None:
         """The newest decision with this id in some projects, or in any with None."""
         query = select(api_decisions).where(api_decisions.c.id == id_).order_by(api_decisions.c.at.desc())
-        return next(iter(self._read_page(query, api_decisions, projects, None, 1)), None)
+        return next(iter(self._read_page(query, api_decisions, projects, 1)), None)
 
     def write_trial(self, id_: str, content: Mapping[str, object]) -> None:
         """Store a trial, or replace what is stored of it."""
-
-        def work(rows: Connection) -> None:
-            rows.execute(api_trials.delete().where(api_trials.c.id == id_))
-            rows.execute(api_trials.insert().values(id=id_, at=self._clock(), content=dict(content)))
-
-        self.store.run(None, work)
-        self._clean()
+        self._put(api_trials, {"id": id_, "content": dict(content)})
 
     def find_trial(self, id_: str) -> dict[str, Any] | None:
         """What is stored of a trial."""
         query = select(api_trials.c.content).where(api_trials.c.id == id_)
         return self.store.run(None, lambda rows: rows.execute(query).scalar(), reads=True)
 
+    def _put(self, table: Table, row: Mapping[str, object]) -> None:
+        """Write a row in place of the one with its key."""
+
+        def work(rows: Connection) -> None:
+            rows.execute(table.delete().where(*(column == row[column.name] for column in table.primary_key)))
+            rows.execute(table.insert().values(at=self._clock(), **row))
+
+        self.store.run(None, work)
+        self._clean()
+
     def _read_page(
-        self, query: Any, table: Table, projects: Collection[str] | None, before: float | None, limit: int
+        self, query: Any, table: Table, projects: Collection[str] | None, limit: int
     ) -> list[dict[str, Any]]:
         if projects is not None:
             query = query.where(table.c.project.in_(projects))
-        if before is not None:
-            query = query.where(table.c.at < before)
         page = query.limit(limit)
         return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(page).mappings()], reads=True)
 
