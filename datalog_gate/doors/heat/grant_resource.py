@@ -27,14 +27,13 @@ from datalog_gate.decision.grants import find_scope_problems
 from datalog_gate.decision_point import point
 from datalog_gate.decision_point.grant_requests import build_requests
 from datalog_gate.doors.heat.heat_objects import copy_definition, owner_of
+from datalog_gate.doors.heat.live_stack import CHANGING, LiveStack
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Decision, Request, names
 from datalog_gate.services.journal_claim import Claim, JournalError
 
 LOG = logging.getLogger(__name__)
-UPDATES = ("UPDATE", "ROLLBACK", "RESTORE")
-"""The actions of the legacy engine during which the stack does not have its new definition yet."""
 
 
 class GrantRefusedError(GateError):
@@ -180,19 +179,15 @@ def _find_caller(resource: Any, claim: Claim | None, service: str) -> tuple[Mapp
 
 def _current_template(stack: Any) -> Any:
     """The template that the stack is being updated to (heat/engine/stack.py, `update_task`, in the legacy engine)."""
-    if not stack.convergence and stack.status == stack.IN_PROGRESS and stack.action in UPDATES:
+    if not stack.convergence and stack.status == stack.IN_PROGRESS and stack.action in CHANGING:
         return Template.load(stack.context, stack.prev_raw_template_id)
     return stack.t
 
 
 def _find_place(resource: Any) -> _GrantPlace:
-    stack = resource.stack
-    names = [resource.name]
-    while stack.owner_id:
-        names.append(stack.parent_resource_name)
-        stack = StackRow.get_by_id(resource.context, stack.owner_id)
-    root = resource.stack if stack is resource.stack else HeatStack.load(resource.context, stack_id=stack.id)
-    return _GrantPlace("/".join([root.name, *reversed(names)]), root)
+    live = LiveStack(resource.stack)
+    root = HeatStack.load(resource.context, stack_id=live.owners[0].id) if live.owners else resource.stack
+    return _GrantPlace(f"{live.path}/{resource.name}", root)
 
 
 def _find_replaced_claim(resource: Any, broker: Broker, place: _GrantPlace, adopts: bool) -> Claim | None:
