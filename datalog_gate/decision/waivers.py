@@ -16,8 +16,10 @@ from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId, Row, Value
 from datalog_gate.decision.decision import WRITTEN, Waiver, read_instant
 from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.engine.builtins import EvaluationError, compare
 
 if TYPE_CHECKING:
+    from datalog_gate.language.ast import Comparison
     from datalog_gate.template.document import Document
 
 TEXTS = (*WRITTEN, "while")
@@ -66,9 +68,34 @@ def waiver_of(
 
 
 def _is_bounded(text: str, named: Mapping[str, Value]) -> bool:
-    from datalog_gate.decision.waiver_bounds import holds
+    """Whether a bound certainly holds. Values that cannot be compared do not satisfy it."""
+    from datalog_gate.language.ast import Constant
 
-    return holds(text, named)
+    bound = _read_bound(text)
+    if isinstance(bound, str):
+        return False
+    terms = (bound.left, bound.right)
+    left, right = (term.value if isinstance(term, Constant) else named.get(getattr(term, "name", "")) for term in terms)
+    try:
+        return compare(bound.comparator, left, right, False, Constant(None) in terms)
+    except EvaluationError:
+        return False
+
+
+def _read_bound(text: str) -> Comparison | str:
+    """Parse a bound, such as ``n <= 120``: a column of the head compared with a constant or another column. Returns an
+    error message otherwise."""
+    from datalog_gate.language.ast import Comparison, Constant, Variable  # few waivers have a bound
+    from datalog_gate.language.parser import parse_query
+
+    body, problems = parse_query(f":- {text}")
+    match body:
+        case (Comparison(_, Variable() | Constant() as left, Variable() | Constant() as right) as comparison,):
+            if Variable not in (type(left), type(right)):
+                return "it names no column"
+            same = isinstance(left, Variable) and isinstance(right, Variable) and left.name == right.name
+            return "both sides are the same" if same else comparison
+    return problems[0].message if problems else "it is not a comparison of a column"
 
 
 def _is(value: Value, wanted: Value) -> bool:
@@ -157,14 +184,12 @@ class _Reader:
             elif isinstance(value, dict | list):
                 self._bad(f"`{name}` must be a string, a number, true, false or null", (at, "key", name))
         if isinstance(text := entry.get("while"), str) and text:
-            from datalog_gate.decision.waiver_bounds import comparison, names_of
-
-            bound = comparison(text)
+            bound = _read_bound(text)
             if isinstance(bound, str):
                 self._bad(f"`while` can't be `{text}`: {bound}", (at, "while"), 'write one like `while: "n <= 120"`')
                 return
-            for name in names_of(bound):
-                if name not in columns:
+            for name in (getattr(term, "name", "") for term in (bound.left, bound.right)):
+                if name and name not in columns:
                     known = f"the columns of {policy.id} are {', '.join(columns) or 'none'}"
                     suggestion = did_you_mean(name, columns, known)
                     self._bad(f"{policy.id} has no column {name}", (at, "while"), suggestion)
