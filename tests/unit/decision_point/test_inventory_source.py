@@ -23,7 +23,6 @@ from tests.unit.decision_point.test_decision_point import clock as clock
 from tests.unit.decision_point.test_decision_point import make_point as make_point
 
 RULES = '@deny("f", "{s} runs there")\nf(s) :- nova:servers(id=s), heat:stack(id=_).\n'
-MISSING = "the store has no inventory"
 
 
 class Host:

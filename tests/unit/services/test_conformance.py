@@ -103,12 +103,6 @@ class Greedy(Good):
             raise
 
 
-class Reborn(Good):
-    def release(self, held: Held) -> None:
-        with self.rows() as rows:
-            rows.pop(held.key, None)
-
-
 class Late(Good):
     def release(self, held: Held) -> None:
         with self.rows() as rows:
@@ -270,7 +264,6 @@ def passes(kind: type[Good], check: str, folder: Path) -> bool:
 NAMED: dict[type[Good], tuple[str, ...]] = {
     Twice: ("reserving again gives the same json by resource and holds once",),
     Greedy: ("what is refused holds nothing and facts refuse it too",),
-    Reborn: ("a key that was released is dead reserved before or not",),
     Late: ("a key that was released is dead reserved before or not",),
     Once: ("a release may be repeated and gives back nothing else",),
     Generous: ("a release may be repeated and gives back nothing else",),

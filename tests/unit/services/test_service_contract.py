@@ -11,7 +11,6 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.base.values import ResourceId
-from datalog_gate.plugins.plugin_errors import PluginError
 from datalog_gate.services.contract import Held, Request, Service, in_scope
 from datalog_gate.services.parts import Part
 from tests.expressions import worded
@@ -82,7 +81,3 @@ def test_a_service_that_says_nothing_objects_to_nothing_and_keeps_nothing() -> N
     assert (plain.on_abandon, plain.sticky, plain.waits(BASE)) == ("release", False, "")
     plain.facts(BASE)
     plain.commit(Held(key="k", project="p", uuid="u", decision={}))
-
-
-def test_an_error_names_its_service() -> None:
-    assert [str(PluginError("no")), str(PluginError("no", "seats"))] == ["no", "seats: no"]
