@@ -157,16 +157,16 @@ class ApprovalRequest:
     scope: list[dict[str, Any]]
     at: float
     """When it was created, in seconds since 1970."""
-    state: State
+    state: State = "awaiting"
     until: float
     """When it expires unless it is used."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[Verdict, ...] = ()
     """All verdicts in order; the last one counts."""
-    uuid: str
+    uuid: str = ""
     """The uuid of the grant that waits."""
-    since: float
+    since: float = 0.0
     """When it began to wait."""
-    polled: float
+    polled: float = 0.0
     """When it was last called."""
     is_new: bool = field(default=False, compare=False)
     """Whether the call that returned it created it."""
@@ -359,32 +359,32 @@ def _insert(rows: Connection, request: Request, now: float, seconds: float) -> A
     rows.execute(approval_requests.update().where(*grant, table.state == "awaiting").values(state="superseded"))
     scope = [{"resource": part.id, "type": part.type, "properties": part.properties} for part in request.scope]
     number = (rows.execute(select(func.max(table.number))).scalar() or 0) + 1  # requests are never deleted
-    values = {
-        "number": number,
-        "digest": _digest(request),
-        "project": request.project,
-        "stack": request.stack,
-        "stack_name": request.stack_name,
-        "path": request.grant,
-        "options": json.loads(json.dumps(request.options, default=plain)),
-        "scope": json.loads(json.dumps(scope, default=plain)),
-        "at": now,
-        "state": "awaiting",
-        "until": now + seconds,
-        "verdicts": [],
-        "uuid": "",
-        "since": 0.0,
-        "polled": 0.0,
-    }
-    rows.execute(approval_requests.insert().values(**values))
-    return replace(_get(rows, number, now), is_new=True)
+    approval = ApprovalRequest(
+        number=number,
+        digest=_digest(request),
+        project=request.project,
+        stack=request.stack,
+        stack_name=request.stack_name,
+        path=request.grant,
+        options=json.loads(json.dumps(request.options, default=plain)),
+        scope=json.loads(json.dumps(scope, default=plain)),
+        at=now,
+        until=now + seconds,
+        is_new=True,
+    )
+    rows.execute(approval_requests.insert(), _build_row(approval))
+    return approval
 
 
 def _update(rows: Connection, approval: ApprovalRequest, **changes: Any) -> ApprovalRequest:
     changed = replace(approval, **changes)
-    values = changes | {"verdicts": [asdict(verdict) for verdict in changed.verdicts]}
-    rows.execute(approval_requests.update().where(approval_requests.c.number == approval.number).values(**values))
+    update = approval_requests.update().where(approval_requests.c.number == approval.number)
+    rows.execute(update, _build_row(changed))
     return changed
+
+
+def _build_row(approval: ApprovalRequest) -> dict[str, Any]:
+    return {name: value for name, value in asdict(approval).items() if name != "is_new"}
 
 
 def _find_claim(rows: Connection, key: str) -> tuple[bool, int | None]:
