@@ -34,8 +34,7 @@ def matches_whole(pattern: str, value: str) -> bool | None:
 
 
 def _is_harmless(pattern: str) -> bool:
-    """Whether matching certainly ends soon: there are few repetitions, and no repeated part has repetitions or
-    alternatives."""
+    """Whether matching ends soon: there are few repetitions, and no repeated part has repetitions or alternatives."""
     bare = "".join(atom if len(atom) == 1 or atom[1:].isdigit() else "x" for atom in _ATOM.findall(pattern))
     return len(_REPEAT.findall(bare)) <= REPEATS and not _NESTED.search(bare) and not re.search(r"\\\d", bare)
 

@@ -60,7 +60,7 @@ RESOURCE_KEYS = {
 class Dialect:
     """One version of one kind of template. `functions` may be used anywhere, `conditional` in conditions; `removed` are
     refused by name. `date` orders the versions of HOT, whatever their names; the other kind has none. `resources` is
-    the name of that section, `parts` maps HOT's name of each key in it to its name here."""
+    the name of that section, `parts` maps the name of each key in it to HOT's name."""
 
     version: str
     hot: bool
@@ -83,11 +83,6 @@ class Dialect:
         dates = [date for date, names in _SINCE.items() if name in names.split()]
         date = _KEYS_SINCE.get(str(name), min(dates, default=""))
         return date if date > self.date else None
-
-    @property
-    def names(self) -> Mapping[str, str]:
-        """The names of resource keys that differ from HOT's."""
-        return {} if self.hot else RESOURCE_KEYS
 
     def deletion_policy(self, written: object) -> str | None:
         """The policy's canonical name; None if this version does not have it."""

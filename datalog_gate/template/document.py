@@ -6,7 +6,6 @@ Scalars are as in Heat's own loader (heat/common/template_format.py). Depth, siz
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -36,6 +35,8 @@ PLACES = 1_000_000
 MAX_NUMBER = 400
 """The maximum number of characters of a number, since YAML's base 60 takes quadratic time."""
 
+Spend = Callable[[int], None]
+"""Takes steps from the budget of the reading. Errors: InputError if none are left."""
 Node = tuple[int, int, int, int, Any]
 """Start line and column, end line and column (from 0), and what is within: the text of a scalar, a list of nodes, or a
 dict from key to the nodes of key and value."""
@@ -137,11 +138,7 @@ class Document:
         return self.root
 
 
-def _free(_steps: int) -> None:
-    """Spend nothing."""
-
-
-def read_document(text: str, file: str, as_json: bool = True, spend: Callable[[int], None] = _free) -> Document:
+def read_document(text: str, file: str, as_json: bool = True, spend: Spend = lambda _: None) -> Document:
     """The document of a text: JSON if it is valid JSON, else YAML. `spend` takes the steps of reading it. Errors:
     InputError with one diagnostic.
 
@@ -181,14 +178,14 @@ class Documents:
     sent: dict[tuple[str, bool], Document] = field(default_factory=dict)
     """As Heat builds from them."""
 
-    def read(self, text: str, file: str, as_json: bool = True, spend: Callable[[int], None] | None = None) -> Document:
+    def read(self, text: str, file: str, as_json: bool = True, spend: Spend | None = None) -> Document:
         """As `read_document`. Without `spend` the steps count for the reading that follows."""
         document = self.parsed.get((text, as_json))
         if document is None:
             document = self.parsed[text, as_json] = read_document(text, file, as_json, spend or self.spend)
         return document.named(file)
 
-    def read_sent(self, text: str, file: str, as_json: bool, spend: Callable[[int], None]) -> Document:
+    def read_sent(self, text: str, file: str, as_json: bool, spend: Spend) -> Document:
         """As `read`, as Heat builds from it."""
         document = self.sent.get((text, as_json))
         if document is None:
@@ -275,8 +272,7 @@ def size_of(data: Data) -> int | None:
 
 
 def steps_of(data: Data) -> int:
-    """The steps of reading or copying data: one for each part, for sixteen characters, and for an unknown that one of
-    its parts rests on."""
+    """The steps of reading or copying data: one for a part, sixteen characters, and an unknown that a part rests on."""
     steps, parts = 0, [data]
     while parts and steps < MAX_NODES:
         part = parts.pop()
@@ -315,7 +311,6 @@ def _date(value: object) -> str:
 
 
 def _repeated(key: object, file: str, first: Node, at: Node) -> Diagnostic:
-    """The warning of a key that a mapping has twice."""
     message = f"`{key}` is a key of this mapping already, at {first[0] + 1}:{first[1] + 1}: Heat takes the last"
     return Diagnostic("duplicate-key", message, _span(file, at), "remove one of them", "warning")
 
@@ -332,14 +327,6 @@ def _child(node: Node, step: str | int) -> tuple[Node, Node] | None:
     if isinstance(inner, list) and isinstance(step, int) and 0 <= step < len(inner):
         return inner[step], inner[step]
     return None
-
-
-def _unprintable() -> re.Pattern[str]:
-    """A pattern for characters that YAML does not allow."""
-    from yaml.reader import Reader
-
-    pattern: re.Pattern[str] = Reader.NON_PRINTABLE
-    return pattern
 
 
 def _wrong(code: str, message: str, span: Span | None, text: str | None = None) -> InputError:
@@ -368,7 +355,7 @@ _TOO_DEEP = "while increasing flow level"
 class _Builder:
     """A single reading of a text, from the events of PyYAML's parser."""
 
-    def __init__(self, text: str, file: str, spend: Callable[[int], None]) -> None:
+    def __init__(self, text: str, file: str, spend: Spend) -> None:
         self.text, self.file, self.spend = text, file, spend
         self.steps = 0
         self.texts: set[str] = set()
@@ -409,7 +396,8 @@ class _Builder:
         except yaml.MarkedYAMLError as error:
             raise self._explain_marked(error) from None
         except yaml.YAMLError as error:
-            before = self.text[: character.start() if (character := _unprintable().search(self.text)) else 0]
+            character = yaml.reader.Reader.NON_PRINTABLE.search(self.text)
+            before = self.text[: character.start() if character else 0]
             line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
             span = Span(self.file, line, column, line, column + 1)
             raise _wrong("yaml", f"this is not YAML: {str(error).splitlines()[0]}", span, self.text) from None

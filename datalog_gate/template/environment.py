@@ -19,7 +19,7 @@ from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Unknown
 from datalog_gate.stack.model import Data, Path
-from datalog_gate.template.document import Document, steps_of
+from datalog_gate.template.document import Document, Spend, steps_of
 from datalog_gate.template.parameters import Given
 
 _LISTS = ("encrypted_param_names", "event_sinks")
@@ -36,8 +36,6 @@ _WILD = frozenset("*?[")
 """The characters that make a name a pattern."""
 _PER_MAPPING, _PER_PATTERN, _PER_VALUE = 3, 300, 12
 """The steps for a look at the mappings of a type, for a pattern, and for a value of an environment."""
-Spend = Callable[[int], None]
-"""Takes steps from the budget of the reading. Errors: InputError if none are left."""
 Entry = tuple[str, str]
 """A registry's value, and the file that its file names are relative to."""
 
@@ -96,7 +94,7 @@ class _Patterns:
             self.names[pattern] = position, value
         elif pattern[-1] == "*" and _WILD.isdisjoint(start):
             spend(_PER_MAPPING)
-            self.patterns.append((position, partial(_starts, start), value))
+            self.patterns.append((position, lambda name: name.startswith(start), value))
         else:
             spend(_PER_PATTERN + 10 * len(pattern))
             self.patterns.append((position, re.compile(translate(pattern)).match, value))
@@ -108,10 +106,6 @@ class _Patterns:
         if name in self.names:
             found.append(self.names[name])
         return sorted(found, key=itemgetter(0))
-
-
-def _starts(start: str, name: str) -> bool:
-    return name.startswith(start)
 
 
 @dataclass(slots=True)
@@ -236,7 +230,6 @@ class Registry:
         return self._patterns[key]
 
     def entries(self) -> Iterator[Entry]:
-        """All targets of mappings."""
         parts: list[Mapping[str, object]] = [self.types.entries, self.resources]
         while parts:
             for value in parts.pop().values():
@@ -256,8 +249,6 @@ class Registry:
 
 @dataclass(slots=True)
 class Environment:
-    """The merged environments."""
-
     parameters: dict[str, Given] = field(default_factory=dict)
     defaults: dict[str, Given] = field(default_factory=dict)
     registry: Registry = field(default_factory=Registry)
@@ -534,7 +525,6 @@ def _add_mapping(
 
 
 def _remove_mappings(target: dict[str, Entry] | dict[str, object], pattern: str) -> None:
-    """Remove the mappings of the types that a pattern matches, as null does. A mapping to an empty text leads nowhere,
-    and removes none."""
+    """Remove the mappings of the types that a pattern matches, as null does, and an empty text does not."""
     for name in [name for name, value in target.items() if isinstance(value, tuple) and name.startswith(pattern[:-1])]:
         del target[name]

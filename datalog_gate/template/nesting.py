@@ -59,11 +59,9 @@ class Where:
         return self.document.key_place(self.prefix) if place == self.document.place(self.prefix) else place
 
     def key_place(self, path: Path) -> Span | None:
-        """As `Definition.key_place`."""
         return self.document.key_place(self.hidden.shown(self._whole(path)))
 
     def below(self, path: Path) -> Locate:
-        """Return a function for the places below `path`."""
         return lambda steps: self((*path, *steps))
 
     def _of_parameter(self, path: Path) -> Span | None:
@@ -84,15 +82,14 @@ class Where:
         return None
 
     def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
-        """As `Definition.written`."""
         data = self.document.data
         for step in self.prefix:
-            if not isinstance(data, dict) or _calls_function(data, step, functions):
+            if not isinstance(data, dict) or (step not in data and _is_call(data, functions)):
                 return dict.fromkeys(keys, data)
             data = data.get(step)
         if not isinstance(data, dict):
             return dict.fromkeys(keys, data)
-        is_call = len(data) == 1 and not functions.isdisjoint(data)
+        is_call = _is_call(data, functions)
         names = self.names
         named = ((key, names.get(key, key)) for key in keys)
         return {key: data.get(name, data) for key, name in named if name and (name in data or is_call)}
@@ -108,7 +105,6 @@ class Where:
         )
 
     def hides(self, path: Path, partly: bool) -> bool:
-        """As `Definition.hides`."""
         return self.hidden.holds(self._whole(path), partly)
 
     def show(self, path: Path, value: object) -> str:
@@ -116,7 +112,6 @@ class Where:
         return self.hidden.show(self._whole(path), value)
 
     def hide(self, path: Path) -> None:
-        """Record that the value there is hidden."""
         self.hidden.add(self._whole(path))
 
     def _whole(self, path: Path) -> Path:
@@ -124,9 +119,8 @@ class Where:
         return self.prefix if first is None else (*self.prefix, first, *path[1:])
 
 
-def _calls_function(data: Mapping[str, Data], key: str | int, functions: frozenset[str]) -> bool:
-    """Whether the data calls a function, whose result is the value of the key."""
-    return len(data) == 1 and key not in data and not functions.isdisjoint(data)
+def _is_call(data: Mapping[str, Data], functions: frozenset[str]) -> bool:
+    return len(data) == 1 and not functions.isdisjoint(data)
 
 
 class Member(NamedTuple):
@@ -204,7 +198,6 @@ def find_size_limits(section: Mapping[str, Data]) -> dict[str, tuple[int, float]
 
 
 def _parameter_of(size: Data) -> str | None:
-    """The parameter whose value a size is, if any."""
     match size:
         case {"get_param": str(name) | [str(name)], **others} | {"Ref": str(name) | [str(name)], **others}:
             return None if others else name
@@ -247,7 +240,6 @@ def read_group(
 
 
 def _instances(source: Resource, size: Size, tags: Data, where: Where, tree: Tree) -> Group:
-    """The instances of a group with that launch configuration."""
     definition: Data = {
         "type": "AWS::EC2::Instance",
         "properties": {**source.properties, "Tags": tags},
@@ -329,7 +321,6 @@ def _bound_size(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
 
 
 def _are_listed(least: int, most: float, tree: Tree) -> bool:
-    """Whether all possible members are listed."""
     return most == least or (most - least <= LISTED and tree.resources + most <= ROOM)
 
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.stack.model import Data
 from datalog_gate.template.dialect import VERSION_KEYS
-from datalog_gate.template.document import Documents
+from datalog_gate.template.document import Documents, Spend
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
 
 
-def pack(file: str, text: str, root: str, documents: Documents, spend: Callable[[int], None]) -> str:
-    """The text that is sent for a file, with names relative to the folder of the file `root`. A text that is no
-    template is sent as it is."""
+def pack(file: str, text: str, root: str, documents: Documents, spend: Spend) -> str:
+    """The text that is sent for a file: of a template, with names relative to the folder of the file `root`."""
     if not any(version in text for version in VERSION_KEYS):
         return text
     try:

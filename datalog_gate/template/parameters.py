@@ -175,8 +175,6 @@ def pseudo_parameters(dialect: Dialect, stack: str, name: str | None, defaults: 
 
 
 class _Declaration(NamedTuple):
-    """A parameter as its template declares it."""
-
     name: str
     kind: str
     hidden: bool
@@ -278,7 +276,6 @@ def _within(bounds: Bounds, other: Bounds) -> Bounds:
 
 
 def _is_inside(value: Value, bounds: Bounds) -> bool:
-    """Whether a value, or the number in a text, is within the bounds."""
     try:
         return bounds.low < Decimal(str(value)) < bounds.high
     except InvalidOperation:
@@ -363,8 +360,7 @@ def _as_property(kind: str, value: Data) -> Data:
 
 
 def convert(kind: str, value: Data) -> Data:
-    """The value converted to a parameter of that type. Errors: ValueError, TypeError, AttributeError,
-    RecursionError."""
+    """The value for a parameter of that type. Errors: ValueError, TypeError, AttributeError, RecursionError."""
     if isinstance(value, Unknown | ResourceId):
         is_list = kind == "comma_delimited_list" and isinstance(value, ResourceId)  # ids have no commas
         return [value] if is_list else value
@@ -476,8 +472,7 @@ def _limit(name: str, limit: Data, kind: str) -> Any:
 
 
 def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
-    """Raises _RefusedError for a value that the constraint refuses. Custom constraints query the cloud and are left to
-    Heat."""
+    """Raise _RefusedError for a refused value. Custom constraints query the cloud and are left to Heat."""
     match constraint:
         case "range" | "length":
             low, high = limit

@@ -16,7 +16,7 @@ from datalog_gate.base.records import replace as with_changes
 from datalog_gate.base.unknown import call, derived
 from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Data, Path, Resource, Stack
-from datalog_gate.template.dialect import Dialect, dialect_of
+from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import Document, data_document
 from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Resolved, WorkAccount, read_environments
 from datalog_gate.template.held import HeldStack, label_of
@@ -26,8 +26,7 @@ from datalog_gate.template.resolver import Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
 
 _PER_RESOURCE, _PER_STACK, _PER_PROPERTY, _PER_PART, _PER_NAME = 10, 100, 10, 8, 4
-"""The steps of reading a resource, a nested stack, a property that is passed to one, a property of unknown ones, and a
-name in `depends_on`."""
+"""The steps of a resource, a nested stack, a property passed to one, one of unknown properties, a name depended on."""
 MAX_NESTING = 5
 MAX_CIRCLES = 20
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy", "external_id"})
@@ -64,7 +63,6 @@ def read_resources(scope: Scope) -> tuple[Resource, ...]:
 
 
 def _loaded(scope: Scope) -> Iterator[tuple[str, str]]:
-    """The names and types of the resources that Heat loads."""
     for name, definition in scope.definitions.items():
         kind = definition.get(scope.dialect.key("type")) if isinstance(definition, dict) else None
         if isinstance(kind, str) and scope.exists(name) is not False:
@@ -76,21 +74,15 @@ def read_resource(scope: Scope, name: str) -> Resource | None:
     if name in scope.done:
         return scope.done[name]
     scope.done[name] = None
-    outer, scope.requires = scope.requires, {}
-    scope.reading += 1
-    scope.done[name] = _from_definition(scope, name)
-    scope.reading -= 1
-    scope.requires = outer
-    return scope.done[name]
-
-
-def _from_definition(scope: Scope, name: str) -> Resource | None:
     path = (scope.dialect.resources, name)
-    where = Where(scope.document, path, scope.dialect.names, scope.hidden, scope.given)
-    outer, scope.tree.here = scope.tree.here, where  # what refers to another reads that meanwhile
-    resource = _read_definition(scope, name, path, where)
-    scope.tree.here = outer
-    return resource
+    where = Where(scope.document, path, {} if scope.dialect.hot else RESOURCE_KEYS, scope.hidden, scope.given)
+    outer = scope.requires, scope.tree.here  # what refers to another reads that meanwhile
+    scope.requires, scope.tree.here = {}, where
+    scope.reading += 1
+    scope.done[name] = _read_definition(scope, name, path, where)
+    scope.reading -= 1
+    scope.requires, scope.tree.here = outer
+    return scope.done[name]
 
 
 def _read_definition(scope: Scope, name: str, path: Path, where: Where) -> Resource | None:
@@ -167,7 +159,6 @@ def _read_properties(tree: Tree, name: str, properties: Data, where: Where) -> d
 
 
 def _mark_external(resource: Resource, external: Data) -> None:
-    """Note that the resource is what the `external_id` names."""
     if isinstance(external, str | Unknown) and not (
         resource.nested or resource.open_members
     ):  # Heat creates nested stacks anyhow
@@ -209,7 +200,6 @@ def _depends_on(scope: Scope, data: Data, path: Path) -> None:
 def _resource(
     scope: Scope, inside: Nesting, member: Member, policy: str | None, where: Where, requires: Mapping[str, str]
 ) -> Resource:
-    """The resource for a definition, with its nested stack."""
     tree = scope.tree
     own = ResourceId(f"{inside.id}/{member.name}")
     tree.spend(len(own.path) // 16)
@@ -250,7 +240,6 @@ def _resource(
 def _position_within(
     inside: Nesting, member: Member, resolved: Resolved, deletion_policy: str | None, where: Where, tree: Tree
 ) -> Nesting:
-    """The position of the stack that is nested in a resource."""
     own = ResourceId(f"{inside.id}/{member.name}")
     facade = {
         "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
@@ -332,8 +321,7 @@ def _of_file(tree: Tree, resolved: Resolved, below: Nesting, given: Mapping[str,
 
 
 def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack | None:
-    """The stack that Heat holds there. If something passed to it is hidden, all of it is, since parts are not
-    marked."""
+    """The stack that Heat holds there. If something passed to it is hidden, all of it is: parts are not marked."""
     file = label_of(below.id)
     document = parsed(tree, file, held.template)
     types = declared_types(document.data)
@@ -382,8 +370,7 @@ def _of_text(tree: Tree, below: Nesting, properties: Mapping[str, Data], where: 
 
 
 class _Source(NamedTuple):
-    """The template of a nested stack: the name of its file in places, the file that its names are relative to, and its
-    text."""
+    """A nested template: the name of its file in places, the file that its names are relative to, and its text."""
 
     file: str
     base: str
@@ -425,8 +412,7 @@ def _below(
 
 
 def _pass(tree: Tree, stack: str, given: Mapping[str, Data], where: Where, path: Path) -> dict[str, Given]:
-    """The parameters of a nested stack: what its resource gives at that path, and else those that it was adopted
-    with."""
+    """The parameters of a nested stack: what its resource gives at that path, else those that it was adopted with."""
     passed = {}
     for name, value in given.items():
         place, is_hidden = where((*path, name)), where.hides((*path, name), True)

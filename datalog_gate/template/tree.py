@@ -31,13 +31,11 @@ MAX_PROBLEMS = 100
 
 @dataclass(slots=True)
 class Hidden:
-    """The paths in a document whose values came from a hidden parameter, and the paths above them, which are partly
-    hidden."""
+    """The paths in a document whose values came from a hidden parameter; those above them are partly hidden."""
 
     paths: dict[Path, bool] = field(default_factory=dict)
 
     def add(self, path: Path) -> None:
-        """Add a path."""
         path = tuple(map(str, path))
         for at in range(len(path)):
             self.paths.setdefault(path[:at], False)
@@ -51,8 +49,7 @@ class Hidden:
         return (partly and path in self.paths) or any(self.paths.get(path[:at]) for at in range(len(path) + 1))
 
     def show(self, path: Path, value: object) -> str:
-        """The value at a path, or what is said of it, for a message: a mask if some of it came from a hidden
-        parameter."""
+        """The value at a path, or what is said of it, for a message: a mask if some of it is hidden."""
         return MASK if self.holds(path, True) else str(value)
 
     def shown(self, path: Path) -> Path:
@@ -63,8 +60,6 @@ class Hidden:
 
 @dataclass(slots=True)
 class Steps:
-    """The budget of a reading, or of several."""
-
     left: int = MAX_STEPS
 
 

@@ -19,7 +19,7 @@ from typing import Never
 from datalog_gate.base.unknown import leaves, undecided
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data
-from datalog_gate.template.document import steps_of
+from datalog_gate.template.document import Spend, steps_of
 
 MAX_TEXT = 16_000_000
 MAX_ITEMS = 500_000
@@ -31,8 +31,6 @@ _PART_OF_ID = re.compile("[0-9a-f-]*")
 """What may be replaced in the id of a resource, which is a UUID as a rule."""
 _FIRST_MARK, _MARKS = 0xF0000, 0x1FFFE
 """The first character for private use beyond the usual ones, and how many follow."""
-Spend = Callable[[int], None]
-"""Takes steps from the budget of the reading. Errors: InputError if none are left."""
 
 
 class BadFunction(Exception):  # noqa: N818 - not every wrong argument is an error of ours
@@ -74,8 +72,7 @@ def same(left: Data, right: Data) -> bool | None:
 
 
 def select(data: Data, steps: list[Data], parse: bool = False) -> Data:
-    """The part of the data at the steps; `parse` accepts texts as indexes. Errors: LookupError, TypeError, ValueError,
-    Undecided."""
+    """The part at the steps, or if `parse` at texts. Errors: LookupError, TypeError, ValueError, Undecided."""
     for step in steps:
         if isinstance(data, Unknown | ResourceId) or isinstance(step, Unknown | ResourceId):
             raise Undecided

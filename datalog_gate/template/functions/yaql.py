@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
 from datalog_gate.stack.model import Data
+from datalog_gate.template.document import Spend
 from datalog_gate.template.functions.pure import BadFunction, Undecided, require_known
 
 LIMITS = {"yaql.limitIterators": 200, "yaql.memoryQuota": 10_000}
@@ -26,11 +27,9 @@ LONGEST = 10_000
 MAX_SIZE = 20_000
 MAX_BITS = 4_096
 _CALL, _ITERATOR, _NODE, _COMPARED, _LETTERS = 300, 320, 4, 2, 32
-"""The costs of a call, an iterator, a part of a created value, and a compared key; and the number of letters for one
-unit."""
+"""The costs of a call, an iterator, a part of a created value, and a compared key; the letters for one unit."""
 _PER_ANSWER, _READ, _DEEP = 200, 10, 30
-"""The cost of an answer, besides its calls, and of each character of an expression that is parsed, or that nests too
-deeply for an answer."""
+"""The cost of an answer besides its calls, and of each character of an expression that is parsed, or nests too deep."""
 _OPERATORS = (
     "#operator_. #operator_?. #operator_-> #operator_+ #operator_- #operator_* #operator_/ #operator_mod #operator_in "
     "#operator_< #operator_<= #operator_> #operator_>= #operator_and #operator_or #unary_operator_+ #unary_operator_- "
@@ -71,7 +70,7 @@ class _Stop(BaseException):  # not an Exception: the library ignores some of tho
     """The answer will remain unknown."""
 
 
-def answer(expression: str, data: Data, queries: dict[str, Any], spend: Callable[[int], None]) -> Data:
+def answer(expression: str, data: Data, queries: dict[str, Any], spend: Spend) -> Data:
     """The value of the expression over the data. `spend` gets the cost, even if there is no value, and `queries` the
     parsed expression. Errors: BadFunction if Heat refuses it too, Undecided. Messages show no values, since any may be
     hidden."""
@@ -192,8 +191,7 @@ class _Engine(NamedTuple):
 
 
 class _Meter:
-    """The remaining budget, and the sizes of the collections of one answer, which are kept alive so that ids stay
-    unique."""
+    """The remaining budget, and the sizes of the collections of one answer, kept alive so that ids stay unique."""
 
     def __init__(self) -> None:
         self.left = BUDGET
@@ -265,8 +263,7 @@ def _repetition_cost(left: object, right: object, *_: object) -> int:
 
 
 def _replacement_cost(value: object, old: object, new: object, *_: object) -> int:
-    """The cost of a replacement: the result is created before its length is checked, and grows with each entry of a
-    map."""
+    """The cost of a replacement, whose result is created before its length is checked, and grows with a map."""
     if not isinstance(value, str):
         return 0
     return value.count(old) * len(new) // _LETTERS if isinstance(old, str) and isinstance(new, str) else BUDGET + 1
