@@ -76,7 +76,6 @@ class Baseline:
 
 
 def compute_keys(policies: Sequence[Policy], program: CheckedProgram, decision: Decision) -> FindingKeys:
-    """The key of each finding of a decision."""
     findings = (*decision.violations, *decision.undetermined, *decision.waived)
     if not findings:
         return {}
@@ -108,7 +107,7 @@ def read_baseline(path: str | Path) -> Baseline:
         )
     data = read_json(Path(path))
     findings = data.get("findings") if isinstance(data, dict) and data.get("schema") == SCHEMA else None
-    if not isinstance(findings, list) or not all(_is_finding(finding) for finding in findings):
+    if not isinstance(findings, list) or not all(map(_is_finding, findings)):
         raise InputError.of(f"{path} is not a baseline", suggestion=f"write it with `check --output baseline={path}`")
     keys = (
         (entry["template"], json.dumps({"policy": entry["policy"], "key": entry["key"]}, ensure_ascii=False))

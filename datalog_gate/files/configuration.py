@@ -59,8 +59,7 @@ class TemplateEntry:
     """An entry of `templates`: patterns of paths, and the inputs for the matching templates."""
 
     patterns: tuple[str, ...]
-    """Patterns such as ``stacks/**/*.yaml``, relative to the configuration's folder. A folder means everything below
-    it."""
+    """Patterns such as ``stacks/**/*.yaml``, relative to the configuration's folder; a folder means all below it."""
     environments: tuple[str, ...]
     parameters: Mapping[str, Data]
     place: Span
@@ -189,15 +188,12 @@ def _parse(text: str, label: str) -> dict[str, Any]:
 
 
 def _find_value(table: Any, path: Sequence[str]) -> Any:
-    """The value at a path of a table, or None."""
     for key in path:
         table = table.get(key) if isinstance(table, dict) else None
     return table
 
 
 class _TableReader:
-    """Reads the table of a file."""
-
     def __init__(self, file: Path, label: str, text: str, table: Sequence[str]) -> None:
         self._file = file
         self._text = text

@@ -15,7 +15,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -160,8 +160,7 @@ def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set
 
 
 def environments_of(template: str, beside: Set[str] | None = None) -> tuple[str, ...]:
-    """The environments of a template; later ones override earlier ones. `beside` are the names in its folder that
-    may be environments, if known."""
+    """The environments of a template, later ones overriding earlier ones, among the names `beside` it, if known."""
     folder, name = os.path.split(template)
     stem = os.path.splitext(name)[0]
     names = [f"{stem}.env", f"{stem}.env.yaml"]
@@ -212,7 +211,6 @@ class _Files:
             return sha256(b"").hexdigest()
 
     def _references(self, name: str) -> list[str]:
-        """The existing files that a template or environment refers to."""
         if not name.endswith((*ENDINGS, ".env")):
             return []
         try:
@@ -221,7 +219,11 @@ class _Files:
                 record = self.records[name] = _read_record(name, is_named=True)
         except (OSError, ValueError):
             return []
-        return _present_files(record.names or (), name)
+        names, bases = record.names or (), {name}
+        if names and os.path.islink(name):  # it may be nested under its own name too
+            bases.add(find_base(name))
+        paths = {os.path.normpath(os.path.join(os.path.dirname(base), file)) for base in bases for file in names}
+        return sorted(path for path in paths if os.path.isfile(path))
 
     def _find(self, name: str, status: os.stat_result | None = None) -> FileRecord:
         """The record of a file, which is read if need be. Errors: OSError, ValueError."""
@@ -233,8 +235,7 @@ class _Files:
 
 
 def _read_record(name: str, is_named: bool = False) -> FileRecord:
-    """Read the record of a file, with the names in it if it is a template or `is_named`. Errors: OSError,
-    ValueError."""
+    """Read the record of a file, with the names in it if a template or `is_named`. Errors: OSError, ValueError."""
     began = time.time_ns()
     with open(name, "rb") as file:
         status = os.fstat(file.fileno())
@@ -255,19 +256,9 @@ def _state(status: os.stat_result) -> str:
 
 
 def _find_names(text: str, name: str) -> tuple[str, ...]:
-    """The names of files in the text of a template or environment."""
     if not any(part in text for part in _NAMES_FILES):
         return ()
     return tuple(sorted(set(_named_files(_read(text, name)))))
-
-
-def _present_files(names: Collection[str], name: str) -> list[str]:
-    """The existing files among those that a template or environment names."""
-    if not names:
-        return []
-    bases = {name, find_base(name)} if os.path.islink(name) else {name}  # it may be nested under its own name too
-    paths = {os.path.normpath(os.path.join(os.path.dirname(base), file)) for base in bases for file in names}
-    return sorted(path for path in paths if os.path.isfile(path))
 
 
 def _read(text: str, name: str) -> Data:

@@ -58,8 +58,7 @@ class Ignore:
 def find_ignores(
     sources: Mapping[str, str], policies: Collection[str]
 ) -> tuple[tuple[Ignore, ...], tuple[Diagnostic, ...]]:
-    """The ignores in texts by file, and warnings about ineffective ones: each needs known policies, a day and a
-    reason."""
+    """The ignores in texts by file, and warnings: each needs known policies, a day and a reason to be effective."""
     ignores, warnings = [], []
     for file, text in sources.items():
         if "datalog-gate:" not in text.lower():

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
 FactSource = Path | str | Mapping[str, Iterable[Sequence[object] | Mapping[str, object]]] | list[FactLine]
-"""The path of a file of facts as lines of JSON, rows of plain data by relation (each in order or by column), or facts
-already read."""
+"""The path of lines of JSON, rows of plain data by relation (each in order or by column), or facts already read."""
 WaiverSource = Path | str | Sequence[Waiver | Mapping[str, object]]
 """The path of a `waivers.yaml`, waivers, or entries of such a file as data."""
 

@@ -13,8 +13,7 @@ from datalog_gate.base.diagnostics import did_you_mean
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import load
-from datalog_gate.files.pack_file import read_pack_file
-from datalog_gate.files.rules import GROUP, PACK_FILE, find_rules, read_rules
+from datalog_gate.files.rules import GROUP, PACK_FILE, find_rules, read_pack_file, read_rules
 from datalog_gate.files.templates import read_text
 
 FIXTURES = "fixtures"

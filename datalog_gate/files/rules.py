@@ -1,4 +1,4 @@
-"""A reader of rule files and of the limits of packs."""
+"""A reader of rule files, and of the limits and descriptions of packs."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ NO_RULE_ENDINGS = (
     ".off", ".old",
 )  # fmt: skip
 """File endings of rules, and of other files that may contain rules: documents, programs, copies, backups."""
+PACK_FIELDS = ("version", "summary")
+OPTIONAL_FIELDS = ("inventory", "caller")
+"""Fields of a pack such as ``inventory: optional``, which says that its rules are useful without one."""
 NO_RULES = ("test.yaml", PACK_FILE, LIMITS_FILE)
 """Files beside rules: tests, the description of a pack, and its limits, which `LIMITS_MODULE` declares."""
 
@@ -239,6 +242,21 @@ def find_rules(path: Path, local: bool = True) -> tuple[tuple[str, ...], Path]:
     return (path.name,), Path(places[0])
 
 
+def read_pack_file(file: Path) -> dict[str, str]:
+    """Read the fields of a ``pack.yaml``; empty if there is no such file. Errors: InputError."""
+    if not file.exists():
+        return dict.fromkeys(PACK_FIELDS, "")
+    text = read_text(file)
+    document = read_document(text, str(file))
+    data = document.data if isinstance(document.data, dict) else {}
+    has_fields = set(data) - set(OPTIONAL_FIELDS) == set(PACK_FIELDS)
+    if not has_fields or not all(isinstance(value, str) for value in data.values()):
+        message = f"{PACK_FILE} must have {' and '.join(PACK_FIELDS)}, each a string"
+        diagnostic = Diagnostic("bad-pack", message, document.place(()), 'write `version: "1.0"`')
+        raise InputError([diagnostic], {str(file): text})
+    return {name: str(value) for name, value in data.items()}
+
+
 def default_rules() -> Path:
     """The default rules: ``./rules``, else those of ``DATALOG_GATE_RULES``, else the packs of the package."""
     local = Path("rules")
@@ -250,7 +268,6 @@ def default_rules() -> Path:
 
 
 def shipped_rules() -> Path:
-    """The folder of the packs of the package."""
     installed = Path(__file__).parents[1] / "rules"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "rules"
 

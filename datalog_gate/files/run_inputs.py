@@ -15,8 +15,7 @@ from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.cloud_state import AGES, READINGS, Inventory
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.files.pack_file import OPTIONAL_FIELDS, read_pack_file
-from datalog_gate.files.rules import PACK_FILE
+from datalog_gate.files.rules import OPTIONAL_FIELDS, PACK_FILE, read_pack_file
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef
@@ -96,8 +95,7 @@ def find_unfilled(program: CheckedProgram, catalogue: Catalogue, given: RunInput
 def _missing_input(
     name: RelationRef, program: CheckedProgram, catalogue: Catalogue, given: RunInputs
 ) -> tuple[str, str, str, str] | None:
-    """The missing input that would fill a relation, or None: its name in a ``pack.yaml``, the code, the problem, and
-    what to give."""
+    """The missing input of a relation, if any: its name in a ``pack.yaml``, the code, the problem, what to give."""
     if not isinstance(name, str):
         return None
     inventory = given.inventory

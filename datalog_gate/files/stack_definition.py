@@ -30,8 +30,7 @@ class Leftovers:
     """The definition of the whole tree when they were built. What is in its held stacks is left over only by itself."""
 
     def read(self, name: str, catalogue: Catalogue) -> Iterator[tuple[str, Resource]]:
-        """The resources that are left over beside the root stack with that name, each with the path of its stack.
-        Errors: InputError."""
+        """The leftovers beside the root stack with that name, each with its stack's path. Errors: InputError."""
         stacks = {stack.id: stack for tree in self.trees(name, catalogue) for stack in tree.walk()}
         for stack, key, built in ((path, *names) for path, part in self.resources.items() for names in part.items()):
             if self.definition is None:
@@ -101,7 +100,6 @@ class StackDefinition:
         return replace(stack, tags=self.tags) if self.tags else stack
 
     def to_json(self) -> dict[str, Any]:
-        """The definition as JSON data."""
         return {
             "template": self.template,
             "environment": self.environment,

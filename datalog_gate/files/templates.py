@@ -40,8 +40,7 @@ class StackInputs(TypedDict, total=False):
     files: Mapping[str, str] | None
     """The files in the body of a request, by name."""
     undeclared: bool
-    """Whether parameters that the template does not declare are ignored, as Heat ignores those left by a previous
-    update."""
+    """Whether undeclared parameters are ignored, as Heat ignores those left by a previous update."""
     assume: Mapping[str, Data] | Sequence[str] | None
     """Values of unknowns by their expressions as findings print them, or texts `EXPRESSION=VALUE`."""
     strict: bool
@@ -100,8 +99,6 @@ def read_stack(
 
 
 class _Root(NamedTuple):
-    """The template of a root stack."""
-
     text: str | Mapping[str, Data]
     label: str
     name: str
@@ -134,8 +131,7 @@ def _resolve_roots(files_root: FilesRoot) -> tuple[Path, ...]:
 
 
 def _name_in(folder: Path, sent: Collection[str], file: str) -> str:
-    """The name of a file in facts, relative to the folder of the template however its path is written. Files that were
-    sent keep theirs."""
+    """The name of a file in facts, relative to the template's folder however it is written, unless it was sent."""
     return (
         file
         if file in sent or file.startswith(("<", "http://", "https://"))
@@ -266,8 +262,6 @@ def _read_bytes(path: Path, file: BinaryIO | None = None) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _NamedFiles:
-    """The files that a template and its environments name."""
-
     sent: Mapping[str, str]
     roots: tuple[Path, ...]
     """The folders that files may be read from; without one only those that were sent are known."""
@@ -277,8 +271,7 @@ class _NamedFiles:
     unsaved: Mapping[Path, str]
 
     def fetch(self, name: str, base: str) -> tuple[str, str] | None:
-        """The label and text of the file that a name in the file `base` refers to, also at a URL; None if there is
-        none."""
+        """The label and text of the file, or URL, that a name in the file `base` refers to; None if there is none."""
         from datalog_gate.template.tree import is_remote
 
         if name in self.sent:
