@@ -19,8 +19,7 @@ def add_cloud_facts(
     catalogue: Catalogue,
     wanted: Collection[RelationRef],
 ) -> None:
-    """Add the rows of the `wanted` relations `all:`: those of every stack, with the project of its root. `projects` are
-    by the id of the root."""
+    """Add the rows of the `wanted` relations `all:`: of every stack, with the project by the id of its root."""
     names = {relation_name(relation) for relation in wanted if is_all(relation)}
     if not names:
         return

@@ -25,8 +25,10 @@ class Summary:
     """The columns with an unknown in some row; relations without any are missing."""
 
 
-def _known_to_json(value: object) -> object:
+def _to_json(value: object) -> object:
     match value:
+        case Unknown():
+            return {"$hidden": True} if value.hidden else {"$unknown": value.expression}
         case Boolean():
             return value.truth
         case Decimal():
@@ -34,13 +36,6 @@ def _known_to_json(value: object) -> object:
     raise TypeError
 
 
-def _to_json(value: object) -> object:
-    if isinstance(value, Unknown):
-        return {"$hidden": True} if value.hidden else {"$unknown": value.expression}
-    return _known_to_json(value)
-
-
-_KNOWN = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_known_to_json)
 _JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_to_json)
 """Write a resource, which is a tuple, as an array of its path; no other value is written as an array."""
 
@@ -54,21 +49,19 @@ def summarize(facts: FactSet) -> Summary:
         ordered = rows if uncertain else in_order(rows)
         columns = [*zip(*ordered, strict=True)]
         shrunk = [*map(_shrink, columns)]
-        text = None if uncertain or unknown else _encode_known(len(rows), shrunk)
-        if text is None:
-            open_columns = [at for at, column in enumerate(shrunk) if Unknown in set(map(type, column))]
-            if open_columns:
-                unknown[relation] = frozenset(open_columns)
-            unknowns = [
-                (row, value)
-                for column in open_columns
-                for row, value in enumerate(columns[column])
-                if type(value) is Unknown
-            ]
-            if uncertain or any(value.hidden for _, value in unknowns):
-                text = _encode_any(facts, relation)
-            else:
-                text = _encode_parts(len(rows), shrunk, {row for row, _ in unknowns})
+        open_columns = [at for at, column in enumerate(shrunk) if Unknown in set(map(type, column))]
+        if open_columns:
+            unknown[relation] = frozenset(open_columns)
+        unknowns = [
+            (row, value)
+            for column in open_columns
+            for row, value in enumerate(columns[column])
+            if type(value) is Unknown
+        ]
+        if uncertain or any(value.hidden for _, value in unknowns):
+            text = _encode_any(facts, relation)
+        else:
+            text = _encode_parts(len(rows), shrunk, {row for row, _ in unknowns})
         digests[relation] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Summary(digests, unknown)
 
@@ -76,15 +69,6 @@ def summarize(facts: FactSet) -> Summary:
 def _shrink(values: Sequence[Value]) -> Sequence[Value]:
     """A column, reduced to one value if all rows share it, as most rows of a resource type do."""
     return values[:1] if values[0] == values[-1] and values.count(values[0]) == len(values) else values
-
-
-def _encode_known(number: int, columns: Iterable[Sequence[Value]]) -> str | None:
-    """The text of certain rows, as `_encode` returns it; None if a value is unknown: looking for one before would
-    take longer, unless there are others."""
-    try:
-        return _encode(number, columns, _KNOWN)
-    except TypeError:
-        return None
 
 
 def _encode_parts(number: int, columns: Sequence[Sequence[Value]], open_rows: Collection[int]) -> str:
@@ -97,9 +81,9 @@ def _encode_parts(number: int, columns: Sequence[Sequence[Value]], open_rows: Co
     return _encode(number - len(open_rows), known) + _encode(len(open_rows), rest)
 
 
-def _encode(number: int, columns: Iterable[Sequence[Value]], encoder: json.JSONEncoder = _JSON) -> str:
+def _encode(number: int, columns: Iterable[Sequence[Value]]) -> str:
     """The text of certain rows in order, by column because that is faster."""
-    return encoder.encode([number, [_paths(column) if type(column[0]) is ResourceId else column for column in columns]])
+    return _JSON.encode([number, [_paths(column) if type(column[0]) is ResourceId else column for column in columns]])
 
 
 def _paths(values: Sequence[Value]) -> object:

@@ -90,8 +90,7 @@ def _add_stack(stack: Stack, catalogue: Catalogue, wants: _Wants, facts: FactSet
 
 
 def _join_unread(resources: Sequence[Resource]) -> Resource:
-    """The first of these resources with what the templates of all hold, since a wildcard may stand for all their
-    rows."""
+    """The first resource with what the templates of all hold, since a wildcard may stand for all their rows."""
     members = [resource.open_members for resource in resources if resource.open_members]
     names = dict.fromkeys(name for unknown in members for name in unknown.source.templates)
     return replace(resources[0], open_members=replace(members[0], source=content(*names)))

@@ -54,8 +54,7 @@ class FactLine:
         return tuple(self.row.get(name) for name in columns)
 
     def typed(self, relation: Relation) -> Row:
-        """The positional row, with its values checked against the columns' kinds unless it is of a resource type.
-        Errors: InputError."""
+        """The positional row, its kinds checked unless it is of a resource type. Errors: InputError."""
         row = self.positional(relation)
         for column, value in zip(relation.columns, row, strict=True):
             kind = values.kind_of(value)

@@ -63,8 +63,7 @@ def _environment(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
 
 
 def _live(stack: Stack, values_of: Callable[[Live], tuple[str, ...]]) -> Iterator[tuple[Located, LocatedRow]]:
-    """A row for each live resource with values, located at its resource, or at the stack if the template lacks the
-    id."""
+    """A row for each live resource with values, located at its resource, or the stack if the template lacks it."""
     read = {resource.id: resource for part in stack.walk() for resource in part.resources} if stack.live else {}
     for live in stack.live:
         if values := values_of(live):
@@ -147,8 +146,7 @@ def _deployment(resource: Resource, context: StackContext) -> Iterator[LocatedRo
 
 
 def _actions(resource: Resource, source: Resource | None) -> Iterator[tuple[Value, Unknown | None]]:
-    """The actions that trigger the deployment, and an unknown for unknown ones. A component lists them in each of its
-    parts."""
+    """The actions that trigger the deployment, or an unknown. A component lists them in each of its parts."""
     parts: Data = [dict(resource.properties)]
     if source and source.type == "OS::Heat::SoftwareComponent":
         parts = source.properties.get("configs")
