@@ -75,7 +75,6 @@ class HttpWorker(Worker):  # type: ignore[misc]
 
 
 def _create_server(application: Any, line: Any, limits: RequestLimits) -> Any:
-    """The server of waitress on a listening socket."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     server = create_server(
@@ -126,8 +125,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
 
 
 class _Refusal(ErrorTask):  # type: ignore[misc]
-    """The answer to what is no request, in the server's format. The log does not have its text, which may contain a
-    token."""
+    """The answer to what is no request, in the server's format. Its text may hold a token, and is not logged."""
 
     def execute(self) -> None:
         refusal, identity = _explain(self.request), f"req-{uuid4()}"

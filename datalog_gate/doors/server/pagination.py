@@ -17,8 +17,7 @@ def write_page(
     key: Callable[[Any], Sequence[str]],
     show: Callable[[Any], object] = lambda row: row,
 ) -> dict[str, Any]:
-    """The answer with a page of the rows. If there are more rows, `key` of the last row is the marker of the next
-    page."""
+    """The answer with a page of the rows. If there are more, `key` of the last row is the marker of the next."""
     page = rows[:limit]
     answer: dict[str, Any] = {name: [show(row) for row in page]}
     if len(rows) > limit:
@@ -56,8 +55,7 @@ def read_marker(text: str | None, length: int) -> tuple[str, ...]:
         values = json.loads(urlsafe_b64decode(text))
     except (ValueError, RecursionError):
         values = None
-    if not isinstance(values, list) or len(values) != length or not all(isinstance(value, str) for value in values):
-        raise ApiError(400, "invalid", "the marker is not from an earlier answer")
-    if not all(value.isprintable() for value in values):
+    is_list = isinstance(values, list) and len(values) == length
+    if not is_list or not all(isinstance(value, str) and value.isprintable() for value in values):
         raise ApiError(400, "invalid", "the marker is not from an earlier answer")
     return tuple(values)

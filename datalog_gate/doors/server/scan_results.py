@@ -108,7 +108,6 @@ def _show_stack(call: ApiCall) -> Reply:
     status=201,
 )
 def _judge_stack(call: ApiCall) -> Reply:
-    """Judge a stack of the last scan again, by the current rules."""
     with open_scan_store(call.server.options) as store:
         entry = find_entry(store.database, call.client.projects, call.path["stack"])
     if entry is None:
@@ -147,10 +146,7 @@ def _show_overview(call: ApiCall) -> Reply:
     "day:list",
     "List the days on which findings were new or resolved",
     answer=describe_object("days"),
-    query={
-        "policy": {"type": "string", "maxLength": 255, "description": "only findings of this policy"},
-        "project": PROJECT,
-    },
+    query={"policy": POLICY, "project": PROJECT},
 )
 def _list_days(call: ApiCall) -> Reply:
     projects = call.client.narrow(call.query.get("project"))

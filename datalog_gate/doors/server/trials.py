@@ -17,7 +17,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from datalog_gate.api import Rules
-from datalog_gate.base.errors import DiagnosticsError, EngineError, GateError
+from datalog_gate.base.errors import GateError
 from datalog_gate.base.failures import log_failure
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.decision_point.inventory_source import load_inventory
@@ -109,7 +109,6 @@ def _to_json(trial: Mapping[str, Any]) -> dict[str, Any]:
     status=202,
 )
 def _run(call: ApiCall) -> Reply:
-    """Start judging all stored stacks that the caller sees."""
     trial = _read(call)
     if trial["run"] and trial["run"]["state"] == "running":
         raise ApiError(409, "running", "the trial is running already")
@@ -142,7 +141,7 @@ def _judge_all(call: ApiCall, trial: dict[str, Any], request: ScanRequest) -> No
                 if run["done"] % 25 == 0:
                     _write(call, trial | {"run": run | {"policies": dict(policies), "at": time.time()}})
         run["state"] = "done"
-    except (ApiError, DiagnosticsError, EngineError, GateError) as error:
+    except GateError as error:
         run |= {"state": "failed", "problem": str(error)}
     except Exception as error:  # noqa: BLE001 - whatever fails, the trial ends with it
         log_failure(LOG, "trial %s", trial["id"])

@@ -130,8 +130,7 @@ def _to_json(
 
 
 def list_scope(entry: Mapping[str, Any]) -> list[str]:
-    """The conditions under which a waiver covers a finding of its policy, all of which must hold: ``group is
-    "web/sg"``."""
+    """The conditions, all of which a finding that a waiver covers must meet: ``group is "web/sg"``."""
     conditions = [f"the project is {entry['project']}"] if entry.get("project") else []
     conditions += [f"the resource is {entry['subject']}"] if entry.get("subject") else []
     conditions += [f"{name} is {json.dumps(value)}" for name, value in entry.get("key", {}).items()]

@@ -13,12 +13,14 @@ import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import falcon
+
 from datalog_gate.doors.server.access import WSGI, Environ
+from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError
 
 COOKIE = "datalog_gate_session"
 SIGN_IN = "/pages/sign-in"
@@ -58,7 +60,6 @@ class SessionFiles:
         return _combine(path.read_bytes(), urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4))).decode()
 
     def end(self, cookie: str) -> None:
-        """End a session."""
         self._find_path(cookie).unlink(missing_ok=True)
 
     def _find_path(self, cookie: str) -> Path:
@@ -90,7 +91,7 @@ class PageSessions:
         if path in OPEN:
             environ.pop("HTTP_X_IDENTITY_STATUS", None)
             return self._application(environ, start_response)
-        cookie = read_cookie(environ)
+        cookie = falcon.Request(environ).cookies.get(COOKIE, "")
         if token := self._files.find_token(cookie):
             environ["HTTP_X_AUTH_TOKEN"] = token
         environ["datalog_gate.form_key"] = form_key(cookie if token else environ.get("HTTP_X_AUTH_TOKEN", ""))
@@ -115,31 +116,12 @@ class PageSessions:
 
     def is_valid(self, environ: Environ, token: str) -> bool:
         """Whether the token identifies somebody, with any permissions."""
-        statuses: list[str] = []
-        request = {
-            **{name: value for name, value in environ.items() if name.startswith(("wsgi.", "SERVER_"))},
-            "REQUEST_METHOD": "GET",
-            "PATH_INFO": "/v2/policies",
-            "QUERY_STRING": "limit=1",
-            "HTTP_X_AUTH_TOKEN": token,
-        }
-        self._authenticated(request, lambda status, *_: statuses.append(status))
-        return not statuses[0].startswith(("401", "503"))
-
-
-def read_cookie(environ: Environ) -> str:
-    """The value of the cookie; empty without one."""
-    try:
-        cookies = SimpleCookie(environ.get("HTTP_COOKIE", ""))
-    except CookieError:
-        return ""
-    return cookies[COOKIE].value if COOKIE in cookies else ""
-
-
-def make_cookie(value: str, secure: bool) -> str:
-    """The header that sets the cookie; an empty value removes it."""
-    parts = [f"{COOKIE}={value}", "Path=/pages", "HttpOnly", "SameSite=Lax", *(["Secure"] if secure else [])]
-    return "; ".join([*parts, f"Max-Age={SECONDS if value else 0}"])
+        request = {name: value for name, value in environ.items() if name.startswith(("wsgi.", "SERVER_"))}
+        try:
+            ApiClient(self._authenticated, {**request, "HTTP_X_AUTH_TOKEN": token}).get("/v2/policies", limit=1)
+        except RefusedRequestError as error:
+            return error.status not in (401, 503)
+        return True
 
 
 def form_key(secret: str) -> str:

@@ -15,7 +15,7 @@ from datalog_gate.doors.server.access import WSGI, Client
 from datalog_gate.doors.server.endpoint import ApiError
 from datalog_gate.doors.server.json_body import read_body
 from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError
-from datalog_gate.doors.server.pages.sessions import MOST, OPEN, SessionFiles, make_cookie, read_cookie
+from datalog_gate.doors.server.pages.sessions import COOKIE, MOST, OPEN, SECONDS, SessionFiles
 from datalog_gate.doors.server.pages.views import VIEWS, PageCall, Shown, View, link_next
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.scan_access import keep_scan_store
@@ -39,8 +39,6 @@ def add_pages(app: Any, conf: Any, server: PolicyServer, identify: Any) -> None:
 
 
 class _Page:
-    """A page, and what its form does."""
-
     def __init__(self, app: WSGI, server: PolicyServer, view: View, identify: Any) -> None:
         self._app, self._server, self._view, self._identify = app, server, view, identify
 
@@ -100,7 +98,6 @@ def _render(
     problem: RefusedRequestError | None = None,
     values: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
-    """Render the page with the parts that all pages have."""
     return render(
         template,
         title=title,
@@ -118,7 +115,6 @@ def _render(
 
 
 def _list_wrong_lines(problem: RefusedRequestError | None) -> list[int]:
-    """The lines of refused rules that have mistakes."""
     diagnostics = problem.error.get("diagnostics", ()) if problem else ()
     places = [diagnostic["place"] or {} for diagnostic in diagnostics]
     return [place["line"] for place in places if place.get("file") == "rules.dl"]
@@ -210,8 +206,9 @@ class _SignIn:
             return
         resp.status, resp.location = 303, _own_path(form.get("next", ""))
         sessions: SessionFiles = req.env["datalog_gate.sessions"]
-        sessions.end(read_cookie(req.env))
-        resp.append_header("Set-Cookie", make_cookie(sessions.start(token), req.scheme == "https"))
+        sessions.end(req.cookies.get(COOKIE, ""))
+        secure = req.scheme == "https"
+        resp.set_cookie(COOKIE, sessions.start(token), max_age=SECONDS, path="/pages", secure=secure, same_site="Lax")
 
     @property
     def _uses_keystone(self) -> bool:
@@ -250,9 +247,9 @@ def _fetch_token(conf: Any, given: Mapping[str, str]) -> str:
 
 class _SignOut:
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        req.env["datalog_gate.sessions"].end(read_cookie(req.env))
+        req.env["datalog_gate.sessions"].end(req.cookies.get(COOKIE, ""))
         resp.status, resp.location = 303, OPEN[0]
-        resp.append_header("Set-Cookie", make_cookie("", req.scheme == "https"))
+        resp.unset_cookie(COOKIE, path="/pages")
 
 
 def _own_path(path: str) -> str:

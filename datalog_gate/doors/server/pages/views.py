@@ -23,8 +23,6 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PageCall:
-    """A request to a page."""
-
     api: ApiClient
     may: Callable[[str], bool]
     """Whether the caller may use the endpoint of this name."""
@@ -33,7 +31,6 @@ class PageCall:
     form: Mapping[str, str]
 
     def list(self, path: str, **query: object) -> Any:
-        """A page of a list of the API."""
         return self.api.get(path, limit=ROWS, marker=self.query.get("marker"), **query)
 
 
@@ -82,8 +79,7 @@ def _show_home(call: PageCall) -> Shown:
 
 
 def _add_up(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, int, float]]:
-    """The numbers added up by the values of a column, each with its share of all in percent: at most ten, the largest
-    first."""
+    """The numbers by the values of a column, with their shares in percent: at most ten, the largest first."""
     numbers: dict[str, int] = {}
     for row in rows:
         numbers[row[name]] = numbers.get(row[name], 0) + row["number"]

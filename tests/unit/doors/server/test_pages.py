@@ -12,7 +12,7 @@ import pytest
 from falcon.testing import Result
 
 from datalog_gate.doors.server.application import create_app, trust_token
-from datalog_gate.doors.server.pages.sessions import COOKIE, SessionFiles, form_key, make_cookie
+from datalog_gate.doors.server.pages.sessions import COOKIE, SessionFiles, form_key
 from datalog_gate.doors.server.pages.site import POLICY
 from datalog_gate.doors.server.pages.views import EXAMPLES, VIEWS
 from datalog_gate.doors.server.policy_server import create_server
@@ -48,6 +48,7 @@ class Browser:
         self.applications = [create_app(conf, self.server, trust) for trust in (trust_token(TOKEN), trust_users)]
         self.sessions = SessionFiles(folder / "server" / "sessions")
         self.cookies: dict[str, str] = {}
+        self.protocol = "http"
         self._operator, self._users = map(create_client, self.applications)
 
     def get(self, path: str, user: str = "", token: str = "") -> Result:
@@ -72,7 +73,9 @@ class Browser:
         client = self._users if user else self._operator
         path, _, query = path.partition("?")
         given = {"Cookie": f"other=1; {COOKIE}={self.cookie(token)}", **(headers or {})}
-        return client.simulate_request(method, path, query_string=query, body=body, headers=given)
+        return client.simulate_request(
+            method, path, query_string=query, body=body, headers=given, protocol=self.protocol
+        )
 
 
 @pytest.fixture(scope="module")
@@ -199,14 +202,16 @@ def test_without_a_session_each_page_leads_to_the_sign_in_and_back(browser: Brow
     answer = browser.post("/pages/sign-in", {"token": TOKEN, "next": "/pages/stacks?outcome=deny"})
     assert (answer.status_code, location(answer)) == (303, "/pages/stacks?outcome=deny")
     value, _, rest = answer.headers["set-cookie"].removeprefix(f"{COOKIE}=").partition("; ")
-    assert (rest, browser.sessions.find_token(value)) == ("Path=/pages; HttpOnly; SameSite=Lax; Max-Age=28800", TOKEN)
+    assert (rest, browser.sessions.find_token(value)) == ("HttpOnly; Max-Age=28800; Path=/pages; SameSite=Lax", TOKEN)
     assert [TOKEN.encode() in path.read_bytes() for path in (browser.folder / "server/sessions").iterdir()] == [
         False
     ] * 2
-    assert "; Secure;" in make_cookie("t", secure=True)
+    browser.protocol = "https"
+    secure = browser.post("/pages/sign-in", {"token": TOKEN}).headers["set-cookie"]
+    assert secure.endswith("; HttpOnly; Max-Age=28800; Path=/pages; SameSite=Lax; Secure")
     browser.cookies[TOKEN] = value
     assert browser.get("/pages/stacks").status_code == 200
-    assert browser.post("/pages/sign-out", {}).headers["set-cookie"].startswith(f"{COOKIE}=; Path=/pages; HttpOnly")
+    assert browser.post("/pages/sign-out", {}).headers["set-cookie"].startswith(f'{COOKIE}=""; expires=')
     assert browser.get("/pages/stacks").status_code == 303  # also with the cookie
     assert browser.get("/pages/stacks", token=value).status_code == 303  # which is no token
 
