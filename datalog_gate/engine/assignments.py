@@ -120,8 +120,7 @@ class Assignments:
     def _evaluate_all(
         self, computed: Sequence[ScopedLiteral], binding: Binding, cause: Cause | None
     ) -> tuple[list[ScopedLiteral], Cause | None] | None:
-        """Evaluate the literals that are ready; return those that wait for values, and the least cause, or None if a
-        literal is false."""
+        """Evaluate what is ready; return what waits for values, and the least cause, or None if a literal is false."""
         waiting = list(computed)
         progress = True
         while progress:  # each round may bind values for the next one

@@ -18,8 +18,7 @@ from datalog_gate.schema.declaration import RelationRef
 MOST_LOOPS = 18
 """The maximum number of nested loops of a function: Python allows 20 nested blocks."""
 PER_CONSTANT, PER_VARIABLE = 2.5, 0.4
-"""How a known column reduces the estimated rows: a constant divides them by 2**2.5, a variable raises them to the power
-0.4."""
+"""How a known column reduces the estimate: a constant divides it by 2**2.5, a variable raises it to the power 0.4."""
 
 NEW_ROWS, TESTS, VALUES, NEGATIONS, AGGREGATES, MATCHES = range(6)
 """The ranks of literals; lower ranks come first."""
@@ -113,7 +112,6 @@ class _Planner:
         return any(var not in self.names and var not in self.single_use for var in binds(literal))
 
     def _named(self, scoped: ScopedLiteral) -> ir.CheckedLiteral:
-        """The literal with the plan's names."""
         match scoped.literal:
             case ir.Match(arguments=arguments) as literal:
                 patterns = [argument if argument not in self.single_use else None for argument in arguments]

@@ -122,28 +122,20 @@ class Provenance:
                     yield match, fact
 
     def _find_first(self, relation: RelationRef, row: Row) -> Derivation | None:
-        found = self._rules_of(relation)
-        if found is None:
+        stratum = next((stratum for stratum in self.program.strata if relation in stratum.relations), None)
+        if stratum is None:
             return None
-        stratum, rules = found
         if stratum.recursive and stratum.relations not in self._rounds:
             self._rounds[stratum.relations] = rounds(stratum, self.model, self._search.errors)
         reached = self._rounds.get(stratum.relations, {})
         latest = reached.get(relation, {}).get(row, 0)
-        for rule in rules:
+        own = [rule for rule in stratum.rules if rule.relation == relation]
+        for rule in sorted(own, key=lambda rule: rule.span):
             for binding in self._bindings(rule, row):
                 matches = [literal for literal in rule.body if isinstance(literal, ir.Match)]
                 matched = [fact for match in matches for fact in self._matched(match, binding, reached, latest)]
                 if len(matched) == len(matches):
                     return Derivation(rule, binding, tuple(matched))
-        return None
-
-    def _rules_of(self, relation: RelationRef) -> tuple[ir.Stratum, list[ir.CheckedRule]] | None:
-        """The stratum that derives the relation, and its rules as written."""
-        for stratum in self.program.strata:
-            if relation in stratum.relations:
-                rules = [rule for rule in stratum.rules if rule.relation == relation]
-                return stratum, sorted(rules, key=lambda rule: rule.span)
         return None
 
     def _bindings(self, rule: ir.CheckedRule, row: Row) -> Iterator[Binding]:

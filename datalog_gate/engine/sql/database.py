@@ -51,16 +51,13 @@ class Database:
         return Statement(expression.sql(self.dialect), expression)
 
     def execute(self, statement: exp.Expr | Statement) -> None:
-        """Run a statement."""
         self._run(statement)
 
     def fetch(self, query: exp.Expr | Statement) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
         rows: list[tuple[Any, ...]] = self._run(query).fetchall()
         return rows
 
     def tables(self) -> set[str]:
-        """The names of the tables and views."""
         names = exp.select("table_name").from_(exp.table_("tables", db="information_schema"))
         return {name for (name,) in self.fetch(names)}
 
@@ -88,8 +85,7 @@ class DuckDB(Database):
     dialect = "duckdb"
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
-        """Pass arrays of texts by column, which DuckDB casts to the column types. It would guess the types of other
-        values from a sample."""
+        """Pass arrays of texts by column, which DuckDB casts: it would guess other types from a sample."""
         if not rows:
             return
         import numpy
@@ -146,8 +142,6 @@ def _as_text(value: SqlValue) -> str | None:
 
 
 class PostgreSQL(Database):
-    """A database of PostgreSQL."""
-
     dialect = "postgres"
 
     def lock(self) -> bool:
@@ -197,7 +191,6 @@ def explain(error: Exception, url: str) -> str:
 
 
 def list_driver_errors() -> tuple[type[Exception], ...]:
-    """The exception classes of the installed drivers."""
     import duckdb
 
     try:

@@ -93,8 +93,7 @@ def load_facts(
 def temporary_facts(
     lifted: Lifted, facts: Mapping[RelationRef, Collection[Row]], database: Database, inputs: Iterable[RelationRef]
 ) -> Iterator[list[Unfit]]:
-    """Store the facts of these inputs in temporary tables that hide others of the same name. Yield the values that do
-    not fit."""
+    """Store the facts of these inputs in temporary tables, which hide others. Yield the values that do not fit."""
     unfit: list[Unfit] = []
     created: list[exp.Table] = []
     try:

@@ -20,6 +20,7 @@ TAGGED, TEXT, NUMBER, BOOLEAN = (
     Representation.BOOLEAN,
 )
 _ORDERS: dict[str, type[exp.Binary]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
+text_literal, number_literal = exp.Literal.string, exp.Literal.number
 ORDER_TESTS = {"lt": "<", "lteq": "<=", "gt": ">", "gteq": ">="}
 
 
@@ -196,7 +197,6 @@ def _with_default(value: SqlExpression, default: SqlExpression) -> SqlExpression
 
 
 def _compute_text(name: str, texts: Sequence[exp.Expr], failing: list[exp.Expr]) -> SqlExpression:
-    """The result of a builtin over texts."""
     first, last = texts[0], texts[-1]
     match name:
         case "starts_with":
@@ -257,14 +257,6 @@ def constant(term: ir.Const) -> SqlExpression:
         case _:
             expression = text_literal(str(value))
     return SqlExpression(expression, representation, constant=True)
-
-
-def text_literal(text: str) -> exp.Expr:
-    return exp.Literal.string(text)
-
-
-def number_literal(number: int) -> exp.Expr:
-    return exp.Literal.number(number)
 
 
 def named(expression: exp.Expr, name: str) -> exp.Alias:
