@@ -73,8 +73,7 @@ def is_all(relation: RelationRef) -> bool:
 Range = tuple[int | None, int | None]
 """The minimum and maximum number; None without a bound."""
 Status = Sequence[str | None]
-"""``hidden``, ``deprecated`` or ``unsupported``, since which Heat, if known, and Heat's advice, if it has any; empty
-for what Heat supports."""
+"""``hidden``, ``deprecated`` or ``unsupported``, since which Heat, and its advice, if known; empty if supported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +109,7 @@ class Relation:
     """The names of the key columns."""
     meaning: str = ""
     named_only: bool = False
-    """Whether positional arguments are refused, as for relations of resource types, since a new release may add
-    columns."""
+    """Whether positional arguments are refused, as for resource types, since a new release may add columns."""
     rule: str = ""
     """An example rule that reads it; empty for relations of resource types and inventories."""
     old: bool = False

@@ -58,8 +58,6 @@ class RelationDescription:
     """Whether rules can read its old version: ``old:heat:resource``."""
     example: Row | None
     """A row from a fixture of this project, or None."""
-    fixture: str
-    """The folder of that fixture; empty without an example."""
     rule: str
     """A rule that reads the relation."""
 
@@ -77,7 +75,6 @@ class RelationDescription:
         return f"{self.relation.name}({', '.join(columns)})"
 
     def to_json(self) -> dict[str, object]:
-        """As JSON data, the example by column."""
         columns = [
             {
                 "name": column.name,
@@ -160,14 +157,13 @@ def describe_relation(name: str, catalogue: Catalogue = SHIPPED) -> RelationDesc
         filled_by = "an inventory"
     elif name.startswith(cloud.LIVE):
         filled_by = f"`heat:physical`, with `{cloud.LIVE_TABLES[name.removeprefix(cloud.LIVE)][0]}` of an inventory"
-    example, fixture = _example(relation)
+    example = _example(relation)
     return RelationDescription(
         relation=relation,
         type=resource_type,
         filled_by=_FILLED_BY.get(name, filled_by),
         has_old=catalogue.relation(old_version(name)) is not None,
         example=example,
-        fixture=fixture,
         rule=relation.rule or _rule(relation, example),
     )
 
@@ -185,12 +181,12 @@ def _column_name(name: str) -> str:
     return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else json.dumps(name, ensure_ascii=False)
 
 
-def _example(relation: Relation) -> tuple[Row | None, str]:
-    """The row of a fixture with its folder, if the relation has its columns."""
+def _example(relation: Relation) -> Row | None:
+    """The row of a fixture, if the relation has its columns."""
     example = read_examples().get(relation.name)
     if example is None or not example["row"].keys() <= relation.positions.keys():
-        return None, ""
-    return tuple(_value(example["row"].get(name)) for name in relation.positions), example["fixture"]
+        return None
+    return tuple(_value(example["row"].get(name)) for name in relation.positions)
 
 
 def _value(cell: Any) -> Any:

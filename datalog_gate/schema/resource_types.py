@@ -37,8 +37,7 @@ _PLAIN = frozenset({"kind", "required", "default", "update_allowed", "custom", "
 """The fields of a property that are stored as they are."""
 ANYTHING = Property("_value", "any")
 _NO_WORD = re.compile("[^A-Za-z0-9_]")
-"""Characters that a relation's name can't have in a rule: the relation of `X-Container-Meta` ends in
-``X_Container_Meta``."""
+"""Characters that a relation's name can't have: the relation of `X-Container-Meta` ends in ``X_Container_Meta``."""
 
 
 @dataclass(frozen=True, slots=True)
