@@ -15,8 +15,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 LONGEST = 200
-"""The maximum number of characters of an expression's text, without its stack. Longer texts are cut and end with a
-digest."""
+"""The maximum length of an expression's text without its stack. Longer ones are cut and end with a digest."""
 DIGEST = 32
 """The number of characters of the digest."""
 CUT = "...#"

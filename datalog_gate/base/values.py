@@ -28,8 +28,7 @@ class Kind(IntFlag):
     RESOURCE = 16
     UNKNOWN = 32
     MIXED = 64
-    """Not a kind, but a mark on several kinds that rules must distinguish before they compute, since a template may use
-    any of them."""
+    """A mark on several kinds that rules must distinguish before they compute: a template may use any of them."""
     ANY = NULL | BOOLEAN | NUMBER | STRING | RESOURCE
 
     def __and__(self, other: int) -> Kind:
@@ -86,12 +85,10 @@ class ResourceId(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The resource's name within its own stack."""
         return self.path.rpartition("/")[2]
 
     @property
     def stack(self) -> str:
-        """The id of the resource's stack."""
         return self.path.rpartition("/")[0]
 
     @property
@@ -118,8 +115,7 @@ class Unknown:
     source: Expression
     """The expression that the value results from."""
     apart: bool = field(default=False, kw_only=True)
-    """It stands for resources that could not be read, such as members of a group of unknown size. They are different
-    from all known values."""
+    """It stands for resources that could not be read, such as members of a group, and differ from known values."""
     hidden: bool = field(default=False, kw_only=True, compare=False)
     """It stands for the value of a hidden parameter."""
     unread: bool = field(default=False, kw_only=True, compare=False)
@@ -183,7 +179,6 @@ def bases(unknowns: Iterable[Unknown]) -> tuple[Unknown, ...]:
 
 
 def boolean(truth: bool) -> Boolean:
-    """`TRUE` or `FALSE`."""
     return TRUE if truth else FALSE
 
 
@@ -238,7 +233,6 @@ _KIND_OF: dict[type, Kind] = {
 
 
 def types_of(kinds: Kind) -> frozenset[type]:
-    """The types of the values of these kinds."""
     return frozenset(of for of, kind in _KIND_OF.items() if kind & kinds)
 
 
@@ -264,8 +258,7 @@ def row_key(row: Row) -> tuple[tuple[int, object], ...]:
 
 
 def in_order(rows: Collection[Row]) -> list[Row]:
-    """The rows sorted by `row_key`. It compares values directly, and uses the keys only if Python refuses to
-    compare."""
+    """The rows sorted by `row_key`, which is used only if Python refuses to compare the values directly."""
     try:
         return sorted(rows)
     except TypeError:

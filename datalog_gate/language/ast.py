@@ -53,8 +53,7 @@ class BinaryOperation(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(SyntaxNode):
-    """``function{ terms : body }``, or ``function{ distinct terms : body }``, which declares that equal terms count
-    once."""
+    """``function{ terms : body }``, or with ``distinct`` before the terms, which says that equal ones count once."""
 
     function: AggregateFunction
     terms: tuple[Term, ...]

@@ -78,8 +78,7 @@ class _Anchor(NamedTuple):
 
 
 def _attach(source: Source, items: Sequence[LayoutItem]) -> None:
-    """Assign each comment to an item, and empty lines to the following statements and comments. The last item stands
-    for the end of the text."""
+    """Assign comments to items, and empty lines to what follows. The last item stands for the end of the text."""
     anchors: list[_Anchor] = []
     slots: list[_Slot] = []
     for statement, item in enumerate(items):

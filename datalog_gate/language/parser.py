@@ -186,8 +186,7 @@ class Parser:
         return self.source.span(start, self.tokens[self.index - 1].end)
 
     def forgotten(self, sign: str) -> str | None:
-        """The advice to write a sign before the next token, if it begins something; or the word that was probably meant
-        before it."""
+        """The advice to write a sign before the next token, or the word that was probably meant before it."""
         token = self.token
         if token.text in OTHER_WORDS:
             return OTHER_WORDS[token.text]
@@ -275,8 +274,7 @@ class Parser:
         return ast.Atom(name.text, positional, named, name_span, span=self.since(name.start))
 
     def arguments(self, name: Token) -> tuple[ast.Term | ast.NamedArgument, ...]:
-        """The arguments of an atom, including the parentheses. Tokens that never follow them are reported as a separate
-        mistake."""
+        """The arguments of an atom up to its `)`. Tokens that never follow them are mistakes of their own."""
         arguments: tuple[ast.Term | ast.NamedArgument, ...] = ()
         if not self.take(")"):
             arguments = self.items(self.argument)

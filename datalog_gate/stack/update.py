@@ -34,8 +34,7 @@ class Outcome:
 
 
 def outcomes(old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue) -> list[Outcome]:
-    """The outcomes of all old and new resources, including nested ones. Resources with the same id are the same
-    resource."""
+    """The outcomes of all old and new resources, including nested ones. Those with the same id are the same."""
     before, after = ({stack.id: stack for stack in stacks} for stacks in (old, new))
     live = {live.id: live for stack in (*old, *new) for live in stack.live}
     pairs: list[_Pair] = []
@@ -142,7 +141,6 @@ class _Pair:
         return before != self._state()
 
     def replacement(self) -> list[Effect]:
-        """Its possible replacement."""
         if self.must == "replace":
             return [Effect("replace")]
         return [Effect("replace", doubt=self.may["replace"])] if "replace" in self.may else []
@@ -174,14 +172,12 @@ class _Pair:
         return Outcome(new, changes, done, self.path, stirred)
 
     def _doubts(self) -> tuple[Doubt, Doubt]:
-        """The conditions under which it exists, before and after."""
         outer = self.holder._doubts() if self.holder else (None, None)
         was, will = (resource.maybe if resource else None for resource in (self.old, self.new))
         return outer[0] or was, outer[1] or will
 
     def _unread(self) -> Doubt:
-        """For a resource that exists only before or after, the surrounding group that may have more members on the
-        other side."""
+        """For a resource on one side alone, the surrounding group that may have more members on the other."""
         holders = [holder.old if self.old is None else holder.new for holder in self.holders]
         return next((holder.open_members for holder in holders if holder and holder.open_members), None)
 
@@ -204,7 +200,6 @@ class _Pair:
             self._add_effect(further_effect, None, ("properties",))
 
     def _add_effect(self, effect: Effect, doubt: Doubt, path: Path) -> None:
-        """Add an effect with its doubt."""
         doubt = doubt or effect.doubt
         stronger = STRENGTH.index(effect.change) > STRENGTH.index(self.must)
         if stronger and doubt:
