@@ -45,8 +45,7 @@ class CaseFinding:
     """The id of the policy, also for a diagnostic; empty for a diagnostic about input."""
 
     def fits(self, expected: Expected) -> bool:
-        """Whether it matches the expectation, for the keys in the test file. A resource may be given without the root's
-        id."""
+        """Whether it has the values that the test file gives. A resource may be given without the root's id."""
         return self.is_of(expected) and not self.differences(expected)
 
     def is_of(self, expected: Expected) -> bool:
@@ -84,8 +83,6 @@ class CaseFinding:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The result of a case."""
-
     findings: tuple[CaseFinding, ...]
     rows: Mapping[str, Sequence[Sequence[object]]]
     """The certain rows of the relations that the case names, as plain data."""

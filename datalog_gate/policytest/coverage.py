@@ -87,8 +87,7 @@ class Coverage:
         return _percent(self.rules)
 
     def by_policy(self) -> dict[str, float]:
-        """The percentage of covered outcomes for each policy, over the rules it depends on. The empty id is for other
-        rules."""
+        """The percentage of covered outcomes over the rules of each policy; the empty id is for other rules."""
         names = sorted({name for rule in self.rules for name in rule.policies or ("",)})
         return {name: _percent([rule for rule in self.rules if name in (rule.policies or ("",))]) for name in names}
 

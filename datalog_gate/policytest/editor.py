@@ -37,8 +37,7 @@ def add_case(text: str, file: str, name: str, given: Mapping[str, Any], findings
 
 
 def update_expectations(text: str, file: str, results: Sequence[CaseResult | None]) -> str:
-    """Update the expectations of each case in a test file's text to its result; None leaves a case unchanged. Errors:
-    UsageError."""
+    """Update the expectations of cases in a test file's text to their results, but for None. Errors: UsageError."""
     document = read_document(text, file)
     data: Any = document.data
     parts: list[str] = []

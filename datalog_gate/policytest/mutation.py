@@ -77,8 +77,7 @@ class Mutation:
 
     @property
     def score(self) -> float:
-        """The percentage of detected mutants among those that are not equivalent. A mutant that agrees on all stacks
-        counts as equivalent."""
+        """The percentage of detected mutants, without those that agree on all stacks, which count as equivalent."""
         equivalent = sum(survivor.agrees for survivor in self.survivors)
         counted = self.mutants - equivalent
         return 100 * (self.mutants - len(self.survivors)) / counted if counted else 100.0

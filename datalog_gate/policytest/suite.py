@@ -87,7 +87,6 @@ class Suite:
         return CaseResult(tuple(self._list_findings(decision)), rows, judgement)
 
     def _list_findings(self, decision: Decision) -> list[CaseFinding]:
-        """The findings of the tested policies, and those that can't be judged."""
         findings = [
             CaseFinding(
                 list=name,
@@ -129,7 +128,7 @@ class Suite:
             )
             for name, source in given.get("modules", {}).items()
         ]
-        return tuple(_with_live((stack, *modules), case, self.file))
+        return tuple(_with_live((stack, *modules), case, self.place(case)))
 
     def before(self, case: Case, name: str) -> Stack:
         """Read the older state of the case's stack, under the same name. Errors: InputError."""
@@ -145,14 +144,13 @@ class Suite:
         )
 
 
-def _with_live(stacks: Sequence[Stack], case: Case, file: Path) -> Iterator[Stack]:
+def _with_live(stacks: Sequence[Stack], case: Case, place: Span) -> Iterator[Stack]:
     """The stacks with the case's data about their resources in Heat. Errors: InputError."""
     live = dict(case.given.get("live", {}))
     for stack in stacks:
         own = {path: live.pop(path) for path in list(live) if path.startswith(f"{stack.id}/")}
         yield replace(stack, live=tuple(_live_row(path, data) for path, data in own.items()))
     if live:
-        place = Span(str(file), case.line, 1, case.line, 2)
         names = " or ".join(f"{stack.id}/..." for stack in stacks)
         message = f"{', '.join(live)} of `live` is in no stack of the case"
         raise InputError([Diagnostic("bad-test", message, place, f"write {names}")])
