@@ -217,7 +217,6 @@ def from_python(data: object) -> Value:
 
 
 def kind_of(value: Value) -> Kind:
-    """The one kind of a value."""
     return _KIND_OF.get(type(value)) or next(kind for of, kind in _KIND_OF.items() if isinstance(value, of))
 
 
@@ -253,7 +252,6 @@ def sort_key(value: Value) -> tuple[int, object]:
 
 
 def row_key(row: Row) -> tuple[tuple[int, object], ...]:
-    """The key under which rows sort."""
     return tuple(sort_key(value) for value in row)
 
 
