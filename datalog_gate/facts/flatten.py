@@ -21,16 +21,7 @@ from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.resource_types import tables_of
-from datalog_gate.stack.model import (
-    CHAIN,
-    DEPLOYMENTS,
-    GROUPS,
-    RESOURCE_GROUP,
-    EnvironmentFile,
-    Path,
-    Resource,
-    Stack,
-)
+from datalog_gate.stack.model import CHAIN, DEPLOYMENTS, GROUPS, RESOURCE_GROUP, EnvironmentFile, Path, Resource, Stack
 from datalog_gate.stack.translation import as_heat_reads, to_move
 
 _IDENTITY_COLUMNS = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})

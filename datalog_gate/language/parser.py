@@ -10,16 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, TypeVar, get_args
 
-from datalog_gate.base.diagnostics import (
-    Advice,
-    Diagnostic,
-    Span,
-    closest,
-    in_order,
-    slip,
-    suggest_code,
-    suggest_name,
-)
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Span, closest, in_order, slip, suggest_code, suggest_name
 from datalog_gate.base.records import replace
 from datalog_gate.base.values import FALSE, TRUE, Value
 from datalog_gate.language import ast

@@ -64,14 +64,7 @@ from datalog_gate.engine.sql.expressions import (
     table_as,
     text_literal,
 )
-from datalog_gate.engine.sql.tables import (
-    NOTHING,
-    RelationTable,
-    Representation,
-    SqlColumn,
-    identifier,
-    table_name,
-)
+from datalog_gate.engine.sql.tables import NOTHING, RelationTable, Representation, SqlColumn, identifier, table_name
 from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.schema.signatures import CALLS, INTERPOLATE, KIND_TESTS
 

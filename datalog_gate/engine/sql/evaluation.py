@@ -16,15 +16,7 @@ from datalog_gate.analysis.lifting import Lifted
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Row
 from datalog_gate.engine.builtins import EvaluationError, compute, holds
-from datalog_gate.engine.sql.compiler import (
-    NEW,
-    NEXT,
-    Demand,
-    RuleQuery,
-    SqlProgram,
-    StratumQueries,
-    builtin_table,
-)
+from datalog_gate.engine.sql.compiler import NEW, NEXT, Demand, RuleQuery, SqlProgram, StratumQueries, builtin_table
 from datalog_gate.engine.sql.database import Database
 from datalog_gate.engine.sql.expressions import place_of
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation, SqlRow, SqlValue, identifier, table_name
