@@ -200,6 +200,7 @@ class Advice(str):
     def __new__(
         cls, words: str, *code: str | Code, meant: str = "", before: str = "", module: str = "", in_quotes: bool = False
     ) -> Advice:
+        """The suggestion `words` of that code."""
         advice = super().__new__(cls, words)
         advice.code = tuple(part if isinstance(part, Code) else Code(part) for part in code)
         advice.meant, advice.before, advice.module, advice.in_quotes = meant, before, module, in_quotes

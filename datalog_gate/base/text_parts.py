@@ -45,6 +45,7 @@ def _parts_of(value: Value) -> Parts | None:
 
 @lru_cache(1024)
 def _split(source: Expression) -> Parts:
+    """The parts of a text that a function makes."""
     match source.function, source.arguments:
         case "&" | "concat", (first, second):  # an f-text, and a builtin
             return _flat([show(part) if isinstance(part, int | Decimal) else part for part in (first, second)])
@@ -109,5 +110,6 @@ def _reversed(parts: Parts) -> Parts:
 
 
 def _measure(parts: Parts) -> tuple[int, Counter[Expression]]:
+    """The number of known characters, and the unknown parts."""
     known = sum(len(part) for part in parts if isinstance(part, str))
     return known, Counter(part for part in parts if isinstance(part, Expression))

@@ -144,6 +144,7 @@ def undecided(data: object) -> bool:
 
 
 def freeze(data: object, masks: Masks) -> Frozen:
+    """The data as arguments of an expression."""
     match data:
         case str():
             return _masked(data, masks) if masks else data
@@ -166,6 +167,7 @@ def freeze(data: object, masks: Masks) -> Frozen:
 
 
 def _masked(text: str, masks: Masks) -> str | Expression | Masked:
+    """The text with expressions in place of the hidden values in it."""
     parts = pieces(text, masks, masks.__getitem__)
     return parts[0] if len(parts) == 1 else Masked(tuple(parts))
 

@@ -85,10 +85,12 @@ class ResourceId(NamedTuple):
 
     @property
     def name(self) -> str:
+        """The resource's name within its own stack."""
         return self.path.rpartition("/")[2]
 
     @property
     def stack(self) -> str:
+        """The id of the resource's stack."""
         return self.path.rpartition("/")[0]
 
     @property
@@ -179,6 +181,7 @@ def bases(unknowns: Iterable[Unknown]) -> tuple[Unknown, ...]:
 
 
 def boolean(truth: bool) -> Boolean:
+    """`TRUE` or `FALSE`."""
     return TRUE if truth else FALSE
 
 
@@ -217,6 +220,7 @@ def from_python(data: object) -> Value:
 
 
 def kind_of(value: Value) -> Kind:
+    """The one kind of a value."""
     return _KIND_OF.get(type(value)) or next(kind for of, kind in _KIND_OF.items() if isinstance(value, of))
 
 
@@ -232,6 +236,7 @@ _KIND_OF: dict[type, Kind] = {
 
 
 def types_of(kinds: Kind) -> frozenset[type]:
+    """The types of the values of these kinds."""
     return frozenset(of for of, kind in _KIND_OF.items() if kind & kinds)
 
 
@@ -252,6 +257,7 @@ def sort_key(value: Value) -> tuple[int, object]:
 
 
 def row_key(row: Row) -> tuple[tuple[int, object], ...]:
+    """The key under which rows sort."""
     return tuple(sort_key(value) for value in row)
 
 

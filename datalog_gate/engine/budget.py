@@ -33,6 +33,7 @@ class Budget:
 
     @property
     def steps(self) -> float:
+        """The maximum number of steps."""
         return float("inf") if self.seconds is None else self.seconds * STEPS_PER_SECOND
 
 

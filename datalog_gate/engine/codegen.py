@@ -123,6 +123,8 @@ class _Scan:
 
 @dataclass(slots=True)
 class _FunctionWriter:
+    """Writes the statements of one function."""
+
     constants: dict[ir.Const, str] = field(default_factory=dict)
     """The constants with their variables, in the order of the arguments."""
     accesses: dict[Access, str] = field(default_factory=dict)
@@ -381,6 +383,7 @@ class _FunctionWriter:
 
     @contextmanager
     def inner_body(self) -> Iterator[None]:
+        """Restore the bound variables after an inner body."""
         bound, not_null = set(self.bound), set(self.not_null)
         yield
         self.bound, self.not_null = bound, not_null

@@ -206,6 +206,7 @@ class _Evaluation:
             parts = [part for part in each_round if part.new_relation and last[part.new_relation]]
 
     def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> None:
+        """Run a part by its function, or by a search for assignments."""
         self.watch.start(part.rule, known)
         if self.once and self._is_small(part):
             try:
@@ -228,6 +229,7 @@ class _Evaluation:
         self.watch.stop(self.watch.left)
 
     def _is_small(self, part: _Part) -> bool:
+        """Whether the part has not run yet, and its tables have few rows."""
         if id(part) in self.searched:
             return False
         self.searched.add(id(part))
@@ -250,6 +252,7 @@ class _Evaluation:
                     emit(row)
 
     def _reads_errors(self, rule: CheckedRule) -> bool:
+        """Whether a relation inside a literal of the rule has rows in error."""
         return any(nested and match.relation in self.errors for nested, match in reads(rule.body))
 
     def find_errors(self, stratum: Stratum) -> None:

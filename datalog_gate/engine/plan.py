@@ -112,6 +112,7 @@ class _Planner:
         return any(var not in self.names and var not in self.single_use for var in binds(literal))
 
     def _named(self, scoped: ScopedLiteral) -> ir.CheckedLiteral:
+        """The literal with the plan's names."""
         match scoped.literal:
             case ir.Match(arguments=arguments) as literal:
                 patterns = [argument if argument not in self.single_use else None for argument in arguments]

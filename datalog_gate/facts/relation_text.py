@@ -16,6 +16,7 @@ WIDEST = 30
 
 
 def format_relation(description: RelationDescription, catalogue: Catalogue) -> Iterator[str]:
+    """The lines about a relation of the catalogue."""
     relation = description.relation
     yield from format_columns(relation)
     old = f"; old:{relation.name} has the older state" if description.has_old else ""

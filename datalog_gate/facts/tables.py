@@ -53,6 +53,7 @@ class StackContext:
 
     @cached_property
     def own(self) -> dict[str, Resource]:
+        """The resources of the stack by name."""
         return self.stack.named
 
     def resource(self, name: str) -> Resource:
@@ -89,6 +90,7 @@ class RelationRows:
     uncertain: list[tuple[Row, StoredOrigin, Unknown]] = field(default_factory=list)
 
     def add(self, resource: Resource, facts: Iterable[LocatedRow]) -> None:
+        """Add rows of a resource."""
         for row, path, maybe in facts:
             if maybe:
                 self.uncertain.append((row, (resource, path), maybe))

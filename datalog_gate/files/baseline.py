@@ -76,6 +76,7 @@ class Baseline:
 
 
 def compute_keys(policies: Sequence[Policy], program: CheckedProgram, decision: Decision) -> FindingKeys:
+    """The key of each finding of a decision."""
     findings = (*decision.violations, *decision.undetermined, *decision.waived)
     if not findings:
         return {}

@@ -188,12 +188,15 @@ def _parse(text: str, label: str) -> dict[str, Any]:
 
 
 def _find_value(table: Any, path: Sequence[str]) -> Any:
+    """The value at a path of a table, or None."""
     for key in path:
         table = table.get(key) if isinstance(table, dict) else None
     return table
 
 
 class _TableReader:
+    """Reads the table of a file."""
+
     def __init__(self, file: Path, label: str, text: str, table: Sequence[str]) -> None:
         self._file = file
         self._text = text

@@ -211,6 +211,7 @@ class _Files:
             return sha256(b"").hexdigest()
 
     def _references(self, name: str) -> list[str]:
+        """The existing files that a template or environment refers to."""
         if not name.endswith((*ENDINGS, ".env")):
             return []
         try:
@@ -256,6 +257,7 @@ def _state(status: os.stat_result) -> str:
 
 
 def _find_names(text: str, name: str) -> tuple[str, ...]:
+    """The names of files in the text of a template or environment."""
     if not any(part in text for part in _NAMES_FILES):
         return ()
     return tuple(sorted(set(_named_files(_read(text, name)))))

@@ -139,6 +139,7 @@ def decode(text: str, files: Sequence[RuleFile]) -> PolicySet:
 
 
 def _decode(items: Sequence[Any]) -> list[Any]:
+    """The values of items: atoms, and objects built from earlier values."""
     values: list[Any] = []
     add, value_at = values.append, values.__getitem__
     for item in items:

@@ -268,6 +268,7 @@ def default_rules() -> Path:
 
 
 def shipped_rules() -> Path:
+    """The folder of the packs of the package."""
     installed = Path(__file__).parents[1] / "rules"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "rules"
 

@@ -100,6 +100,7 @@ class StackDefinition:
         return replace(stack, tags=self.tags) if self.tags else stack
 
     def to_json(self) -> dict[str, Any]:
+        """The definition as JSON data."""
         return {
             "template": self.template,
             "environment": self.environment,

@@ -99,6 +99,8 @@ def read_stack(
 
 
 class _Root(NamedTuple):
+    """The template of a root stack."""
+
     text: str | Mapping[str, Data]
     label: str
     name: str
@@ -262,6 +264,8 @@ def _read_bytes(path: Path, file: BinaryIO | None = None) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _NamedFiles:
+    """The files that a template and its environments name."""
+
     sent: Mapping[str, str]
     roots: tuple[Path, ...]
     """The folders that files may be read from; without one only those that were sent are known."""

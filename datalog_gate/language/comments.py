@@ -24,6 +24,7 @@ def find_silences(source: Source, statements: Sequence[ast.Statement]) -> tuple[
 
 
 def _whole_span(statement: ast.Statement) -> Span:
+    """The place of a statement with its annotation."""
     annotation = statement.annotation if isinstance(statement, ast.Rule) else None
     start, end = annotation.span if annotation else statement.span, statement.span
     return Span(start.file, start.line, start.column, end.end_line, end.end_column)

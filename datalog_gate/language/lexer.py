@@ -158,6 +158,7 @@ class Source:
         return [piece for piece in pieces if piece]
 
     def _string_at(self, token: Token, start: int, end: int) -> str:
+        """The text of a part of an f-text."""
         return self.string(
             Token("string", f'"{token.text[start:end]}"', token.start + start - 1, token.start + end + 1)
         )

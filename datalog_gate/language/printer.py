@@ -214,6 +214,8 @@ def _flat(group: LayoutGroup) -> str:
 
 
 class _Writer:
+    """Appends text to a list of lines."""
+
     def __init__(self) -> None:
         self.lines = [""]
 

@@ -83,6 +83,8 @@ class CaseFinding:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
+    """The result of a case."""
+
     findings: tuple[CaseFinding, ...]
     rows: Mapping[str, Sequence[Sequence[object]]]
     """The certain rows of the relations that the case names, as plain data."""

@@ -25,6 +25,7 @@ def write_cases(text: str, file: str, found: Iterable[PolicyExamples], suite: Su
 
 
 def _cases(found: PolicyExamples) -> Iterator[tuple[str, ExampleCase, list[CaseFinding]]]:
+    """The name, the case and the finding of each example."""
     policy, number = found.policy.id, 0
     for example in found.examples:
         number += 1

@@ -87,6 +87,7 @@ class Suite:
         return CaseResult(tuple(self._list_findings(decision)), rows, judgement)
 
     def _list_findings(self, decision: Decision) -> list[CaseFinding]:
+        """The findings of the tested policies, and those that can't be judged."""
         findings = [
             CaseFinding(
                 list=name,

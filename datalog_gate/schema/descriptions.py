@@ -75,6 +75,7 @@ class RelationDescription:
         return f"{self.relation.name}({', '.join(columns)})"
 
     def to_json(self) -> dict[str, object]:
+        """As JSON data, the example by column."""
         columns = [
             {
                 "name": column.name,

@@ -82,6 +82,8 @@ def _other_owner(resource_type: ResourceType, given: Mapping[str, ResourceType],
 
 
 class _MistakeError(Exception):
+    """A wrong value at a path of the file."""
+
     def __init__(self, path: tuple[str, ...], message: str, suggestion: str | None = None) -> None:
         super().__init__(message)
         self.path, self.suggestion = path, suggestion

@@ -212,6 +212,7 @@ class Stack:
 
     @property
     def named(self) -> dict[str, Resource]:
+        """Its resources by name."""
         return {resource.name: resource for resource in self.resources}
 
     def walk(self) -> Iterator[Stack]:

@@ -141,6 +141,7 @@ class _Pair:
         return before != self._state()
 
     def replacement(self) -> list[Effect]:
+        """Its possible replacement."""
         if self.must == "replace":
             return [Effect("replace")]
         return [Effect("replace", doubt=self.may["replace"])] if "replace" in self.may else []
@@ -172,6 +173,7 @@ class _Pair:
         return Outcome(new, changes, done, self.path, stirred)
 
     def _doubts(self) -> tuple[Doubt, Doubt]:
+        """The conditions under which it exists, before and after."""
         outer = self.holder._doubts() if self.holder else (None, None)
         was, will = (resource.maybe if resource else None for resource in (self.old, self.new))
         return outer[0] or was, outer[1] or will
@@ -200,6 +202,7 @@ class _Pair:
             self._add_effect(further_effect, None, ("properties",))
 
     def _add_effect(self, effect: Effect, doubt: Doubt, path: Path) -> None:
+        """Add an effect with its doubt."""
         doubt = doubt or effect.doubt
         stronger = STRENGTH.index(effect.change) > STRENGTH.index(self.must)
         if stronger and doubt:

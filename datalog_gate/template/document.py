@@ -311,6 +311,7 @@ def _date(value: object) -> str:
 
 
 def _repeated(key: object, file: str, first: Node, at: Node) -> Diagnostic:
+    """The warning of a key that a mapping has twice."""
     message = f"`{key}` is a key of this mapping already, at {first[0] + 1}:{first[1] + 1}: Heat takes the last"
     return Diagnostic("duplicate-key", message, _span(file, at), "remove one of them", "warning")
 

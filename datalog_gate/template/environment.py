@@ -230,6 +230,7 @@ class Registry:
         return self._patterns[key]
 
     def entries(self) -> Iterator[Entry]:
+        """All targets of mappings."""
         parts: list[Mapping[str, object]] = [self.types.entries, self.resources]
         while parts:
             for value in parts.pop().values():
@@ -249,6 +250,8 @@ class Registry:
 
 @dataclass(slots=True)
 class Environment:
+    """The merged environments."""
+
     parameters: dict[str, Given] = field(default_factory=dict)
     defaults: dict[str, Given] = field(default_factory=dict)
     registry: Registry = field(default_factory=Registry)

@@ -51,6 +51,7 @@ class HeldStacks:
         return data
 
     def to_json(self) -> dict[str, Any]:
+        """The stacks as JSON data."""
         from dataclasses import asdict  # brings `inspect`, which no command needs
 
         return asdict(self)

@@ -59,9 +59,11 @@ class Where:
         return self.document.key_place(self.prefix) if place == self.document.place(self.prefix) else place
 
     def key_place(self, path: Path) -> Span | None:
+        """As `Definition.key_place`."""
         return self.document.key_place(self.hidden.shown(self._whole(path)))
 
     def below(self, path: Path) -> Locate:
+        """Return a function for the places below `path`."""
         return lambda steps: self((*path, *steps))
 
     def _of_parameter(self, path: Path) -> Span | None:
@@ -82,6 +84,7 @@ class Where:
         return None
 
     def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
+        """As `Definition.written`."""
         data = self.document.data
         for step in self.prefix:
             if not isinstance(data, dict) or (step not in data and _is_call(data, functions)):
@@ -105,6 +108,7 @@ class Where:
         )
 
     def hides(self, path: Path, partly: bool) -> bool:
+        """As `Definition.hides`."""
         return self.hidden.holds(self._whole(path), partly)
 
     def show(self, path: Path, value: object) -> str:
@@ -112,6 +116,7 @@ class Where:
         return self.hidden.show(self._whole(path), value)
 
     def hide(self, path: Path) -> None:
+        """Record that the value there is hidden."""
         self.hidden.add(self._whole(path))
 
     def _whole(self, path: Path) -> Path:
@@ -198,6 +203,7 @@ def find_size_limits(section: Mapping[str, Data]) -> dict[str, tuple[int, float]
 
 
 def _parameter_of(size: Data) -> str | None:
+    """The parameter whose value a size is, if any."""
     match size:
         case {"get_param": str(name) | [str(name)], **others} | {"Ref": str(name) | [str(name)], **others}:
             return None if others else name
@@ -240,6 +246,7 @@ def read_group(
 
 
 def _instances(source: Resource, size: Size, tags: Data, where: Where, tree: Tree) -> Group:
+    """The instances of a group with that launch configuration."""
     definition: Data = {
         "type": "AWS::EC2::Instance",
         "properties": {**source.properties, "Tags": tags},
@@ -321,6 +328,7 @@ def _bound_size(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
 
 
 def _are_listed(least: int, most: float, tree: Tree) -> bool:
+    """Whether all possible members are listed."""
     return most == least or (most - least <= LISTED and tree.resources + most <= ROOM)
 
 

@@ -175,6 +175,8 @@ def pseudo_parameters(dialect: Dialect, stack: str, name: str | None, defaults: 
 
 
 class _Declaration(NamedTuple):
+    """A parameter as its template declares it."""
+
     name: str
     kind: str
     hidden: bool
@@ -276,6 +278,7 @@ def _within(bounds: Bounds, other: Bounds) -> Bounds:
 
 
 def _is_inside(value: Value, bounds: Bounds) -> bool:
+    """Whether a value, or the number in a text, is within the bounds."""
     try:
         return bounds.low < Decimal(str(value)) < bounds.high
     except InvalidOperation:

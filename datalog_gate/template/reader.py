@@ -125,6 +125,7 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value], steps: Steps) -
 
 
 def _make_tree(source: TemplateSource, fetch: Fetch, assumed: Assumptions, steps: Steps) -> Tree:
+    """The state of a new reading."""
     return Tree(
         fetch,
         source.type_of,
@@ -170,6 +171,7 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
 def _read_given(
     source: TemplateSource, tree: Tree, document: Document, body: Document | None, files: Sequence[Document]
 ) -> Environment:
+    """What the environments give to the template of the document."""
     types = declared_types(document.data)
     different = {id(file): file for file in files}.values()
     if len(files) > 1 and not types.keys() >= {name for file in different for name in _named_defaults(file)}:
@@ -194,6 +196,7 @@ def _locate_open(document: Document, hidden: Collection[str], path: Path) -> Spa
 
 
 def _named_defaults(file: Document) -> Iterable[Data]:
+    """The names of the defaults in an environment."""
     defaults = file.data.get("parameter_defaults") if isinstance(file.data, dict) else None
     return defaults if isinstance(defaults, dict) else ()
 
@@ -290,11 +293,13 @@ def _read_dialect(tree: Tree, document: Document) -> Dialect | None:
 
 
 def _list_sections(dialect: Dialect) -> Sequence[str]:
+    """The sections that a template may have, and the keys of its version."""
     sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
     return (*VERSION_KEYS, *(sections if dialect.conditional else sections[:-1]))
 
 
 def _read_parameters(scope: Scope, section: Mapping[str, Data], given: Mapping[str, Given]) -> tuple[Parameter, ...]:
+    """The parameters of a template, whose values the scope takes."""
     tree, document, dialect, inside = scope.tree, scope.document, scope.dialect, scope.inside
 
     def report(code: str, message: str, name: str, suggestion: str | None, place: Span | None) -> None:
@@ -356,6 +361,7 @@ def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mappi
 
 
 def _locate_whole(locate: Locate, _path: Path) -> Span | None:
+    """The place of the whole value, for any path inside."""
     return locate(())
 
 

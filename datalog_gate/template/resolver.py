@@ -211,6 +211,7 @@ class Scope:
         return True
 
     def exists(self, name: str) -> bool | Unknown:
+        """The condition of a resource in the template."""
         definition, key = self.definitions[name], "condition" if self.dialect.hot else "Condition"
         if not isinstance(definition, dict) or key not in definition or not self.dialect.conditional:
             return True

@@ -63,6 +63,7 @@ def read_resources(scope: Scope) -> tuple[Resource, ...]:
 
 
 def _loaded(scope: Scope) -> Iterator[tuple[str, str]]:
+    """The names and types of the resources that Heat loads."""
     for name, definition in scope.definitions.items():
         kind = definition.get(scope.dialect.key("type")) if isinstance(definition, dict) else None
         if isinstance(kind, str) and scope.exists(name) is not False:
@@ -159,6 +160,7 @@ def _read_properties(tree: Tree, name: str, properties: Data, where: Where) -> d
 
 
 def _mark_external(resource: Resource, external: Data) -> None:
+    """Note that the resource is what the `external_id` names."""
     if isinstance(external, str | Unknown) and not (
         resource.nested or resource.open_members
     ):  # Heat creates nested stacks anyhow
@@ -200,6 +202,7 @@ def _depends_on(scope: Scope, data: Data, path: Path) -> None:
 def _resource(
     scope: Scope, inside: Nesting, member: Member, policy: str | None, where: Where, requires: Mapping[str, str]
 ) -> Resource:
+    """The resource for a definition, with its nested stack."""
     tree = scope.tree
     own = ResourceId(f"{inside.id}/{member.name}")
     tree.spend(len(own.path) // 16)
@@ -240,6 +243,7 @@ def _resource(
 def _position_within(
     inside: Nesting, member: Member, resolved: Resolved, deletion_policy: str | None, where: Where, tree: Tree
 ) -> Nesting:
+    """The position of the stack that is nested in a resource."""
     own = ResourceId(f"{inside.id}/{member.name}")
     facade = {
         "metadata": (member.metadata or {}, where.hides(("metadata",), True)),

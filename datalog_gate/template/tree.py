@@ -36,6 +36,7 @@ class Hidden:
     paths: dict[Path, bool] = field(default_factory=dict)
 
     def add(self, path: Path) -> None:
+        """Add a path."""
         path = tuple(map(str, path))
         for at in range(len(path)):
             self.paths.setdefault(path[:at], False)
@@ -60,6 +61,8 @@ class Hidden:
 
 @dataclass(slots=True)
 class Steps:
+    """The budget of a reading, or of several."""
+
     left: int = MAX_STEPS
 
 

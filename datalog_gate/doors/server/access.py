@@ -39,6 +39,7 @@ class Client:
         return self.credentials.get("project_id") or ""
 
     def may(self, rule: str) -> bool:
+        """Whether an oslo.policy rule allows it."""
         return self.entitlements.allows(rule, {"project_id": self.project}, self.credentials)
 
     @cached_property

@@ -73,11 +73,13 @@ def trust_token(token: str) -> Callable[[WSGI], WSGI]:
 
 
 def trust_keystone(conf: Any) -> Callable[[WSGI], WSGI]:
+    """Authenticate by Keystone."""
     public = frozenset(endpoint.path.rstrip("/") for endpoint in ENDPOINTS if endpoint.allowed == ANYBODY)
     return partial(KeystoneAuthentication, conf=conf, public=public, format_error=_format_refusal)
 
 
 def _create_resource(conf: Any, server: PolicyServer, path: str) -> SimpleNamespace:
+    """The endpoints of a path, as Falcon takes them."""
     endpoints = [endpoint for endpoint in ENDPOINTS if endpoint.path == path]
     responders = {f"on_{endpoint.method.lower()}": _Responder(conf, server, endpoint) for endpoint in endpoints}
     if "on_get" in responders:
@@ -94,6 +96,8 @@ class _StackNames:
 
 
 class _Responder:
+    """Answers requests to an endpoint."""
+
     def __init__(self, conf: Any, server: PolicyServer, endpoint: Endpoint) -> None:
         self._conf, self._server, self._endpoint = conf, server, endpoint
         self._body = Draft202012Validator(endpoint.body) if endpoint.body is not None else None
@@ -260,6 +264,7 @@ def _read_value(schema: Schema, text: str) -> Any:
 
 
 def _to_api_error(error: Exception) -> ApiError:
+    """The API error for an error of the gate or of Falcon."""
     match error:
         case ApiError():
             return error
@@ -299,6 +304,7 @@ def _answer_error(req: falcon.Request, resp: falcon.Response, error: Exception, 
 
 
 def format_error(error: ApiError, request_id: str) -> Mapping[str, Any]:
+    """The body of an error."""
     content: dict[str, Any] = {
         "status": error.status,
         "code": error.code,

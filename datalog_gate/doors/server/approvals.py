@@ -54,6 +54,7 @@ def _show(call: ApiCall) -> Reply:
     writes=True,
 )
 def _answer(call: ApiCall) -> Reply:
+    """Approve or refuse as the caller, and notify the webhook."""
     request, verdict = _find(call), call.body["verdict"]
     who, why = call.client.user, call.body.get("why", "")
     try:

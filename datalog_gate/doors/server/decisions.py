@@ -263,6 +263,7 @@ def _add_fixes(content: Mapping[str, Any], again: ExplainedDecision) -> None:
 
 
 def _name(policy: Mapping[str, Any], part: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a finding is known by on its page."""
     return policy["policy"], part["resource"], part["message"]
 
 

@@ -75,6 +75,7 @@ class HttpWorker(Worker):  # type: ignore[misc]
 
 
 def _create_server(application: Any, line: Any, limits: RequestLimits) -> Any:
+    """The server of waitress on a listening socket."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     server = create_server(

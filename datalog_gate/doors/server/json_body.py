@@ -43,6 +43,7 @@ def read_json(environ: dict[str, Any]) -> Any:
 
 
 def read_body(environ: dict[str, Any]) -> bytes:
+    """The bytes of a body, which has arrived."""
     content: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     return content
 

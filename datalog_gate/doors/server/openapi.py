@@ -40,6 +40,7 @@ KEY = {
 
 
 def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """Describe the endpoints as OpenAPI 3.1."""
     examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -104,6 +105,7 @@ def _describe_content(schema: Any, example: Any) -> dict[str, Any]:
 
 
 def _describe_access(endpoint: Endpoint) -> str:
+    """Who may call an endpoint, and what is recorded of it."""
     if endpoint.allowed == ANYBODY:
         return "Needs no token."
     scopes = " or ".join(endpoint.scopes)

@@ -108,6 +108,7 @@ def _show_stack(call: ApiCall) -> Reply:
     status=201,
 )
 def _judge_stack(call: ApiCall) -> Reply:
+    """Judge a stack of the last scan again, by the current rules."""
     with open_scan_store(call.server.options) as store:
         entry = find_entry(store.database, call.client.projects, call.path["stack"])
     if entry is None:

@@ -33,6 +33,7 @@ def describe_order(*names: str) -> Schema:
 
 
 def describe_page(name: str, item: Schema) -> Schema:
+    """The schema of an answer with a page."""
     return describe_object(name, **{name: {"type": "array", "items": item}})
 
 

@@ -108,6 +108,7 @@ def read_token(folder: Path) -> str:
 
 
 def _configure(options: Any, host: str, port: int) -> dict[str, object]:
+    """The settings of gunicorn."""
     HttpWorker.limits = RequestLimits(options.threads, options.body_limit, options.body_seconds)
     return {
         "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",

@@ -109,6 +109,7 @@ def _to_json(trial: Mapping[str, Any]) -> dict[str, Any]:
     status=202,
 )
 def _run(call: ApiCall) -> Reply:
+    """Start judging all stored stacks that the caller sees."""
     trial = _read(call)
     if trial["run"] and trial["run"]["state"] == "running":
         raise ApiError(409, "running", "the trial is running already")

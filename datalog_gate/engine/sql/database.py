@@ -51,13 +51,16 @@ class Database:
         return Statement(expression.sql(self.dialect), expression)
 
     def execute(self, statement: exp.Expr | Statement) -> None:
+        """Run a statement."""
         self._run(statement)
 
     def fetch(self, query: exp.Expr | Statement) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
         rows: list[tuple[Any, ...]] = self._run(query).fetchall()
         return rows
 
     def tables(self) -> set[str]:
+        """The names of the tables and views."""
         names = exp.select("table_name").from_(exp.table_("tables", db="information_schema"))
         return {name for (name,) in self.fetch(names)}
 
@@ -142,6 +145,8 @@ def _as_text(value: SqlValue) -> str | None:
 
 
 class PostgreSQL(Database):
+    """A database of PostgreSQL."""
+
     dialect = "postgres"
 
     def lock(self) -> bool:
@@ -191,6 +196,7 @@ def explain(error: Exception, url: str) -> str:
 
 
 def list_driver_errors() -> tuple[type[Exception], ...]:
+    """The exception classes of the installed drivers."""
     import duckdb
 
     try:

@@ -197,6 +197,7 @@ def _with_default(value: SqlExpression, default: SqlExpression) -> SqlExpression
 
 
 def _compute_text(name: str, texts: Sequence[exp.Expr], failing: list[exp.Expr]) -> SqlExpression:
+    """The result of a builtin over texts."""
     first, last = texts[0], texts[-1]
     match name:
         case "starts_with":

@@ -77,6 +77,7 @@ class Spark(Database):
         return set(self._frames)
 
     def frame(self, name: str) -> DataFrame:
+        """The rows of a table."""
         return self._frames[name]
 
     def show(self, name: str, frame: DataFrame) -> None:

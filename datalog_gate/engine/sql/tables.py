@@ -49,6 +49,7 @@ class Representation(Enum):
 
     @property
     def type(self) -> exp.DataType:
+        """The SQL type."""
         return exp.DataType.build(_TYPES.get(self, "TEXT"))
 
     def encode(self, value: Value) -> SqlValue:
@@ -63,6 +64,7 @@ class Representation(Enum):
         return plain
 
     def decode(self, value: SqlValue) -> Value:
+        """The value of an SQL value."""
         if value is None:
             return None
         if self is Representation.TAGGED:
@@ -148,6 +150,8 @@ def _text_of(plain: SqlValue) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SqlColumn:
+    """A column of a table."""
+
     name: str
     representation: Representation
 
@@ -201,6 +205,7 @@ class RelationTable:
         return EncodedRows([*zip(*columns, strict=True)] if self.columns else [(True,)] * len(rows), sorted(unfit))
 
     def decode(self, rows: Iterable[Sequence[SqlValue]]) -> Iterator[Row]:
+        """The rows of SQL values."""
         if not self.columns:
             return (() for _ in rows)
         decoders = [column.representation.decode for column in self.columns]

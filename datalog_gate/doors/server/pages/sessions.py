@@ -60,6 +60,7 @@ class SessionFiles:
         return _combine(path.read_bytes(), urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4))).decode()
 
     def end(self, cookie: str) -> None:
+        """End a session."""
         self._find_path(cookie).unlink(missing_ok=True)
 
     def _find_path(self, cookie: str) -> Path:

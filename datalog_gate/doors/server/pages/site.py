@@ -39,6 +39,8 @@ def add_pages(app: Any, conf: Any, server: PolicyServer, identify: Any) -> None:
 
 
 class _Page:
+    """A page, and what its form does."""
+
     def __init__(self, app: WSGI, server: PolicyServer, view: View, identify: Any) -> None:
         self._app, self._server, self._view, self._identify = app, server, view, identify
 
@@ -98,6 +100,7 @@ def _render(
     problem: RefusedRequestError | None = None,
     values: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
+    """Render the page with the parts that all pages have."""
     return render(
         template,
         title=title,
@@ -115,6 +118,7 @@ def _render(
 
 
 def _list_wrong_lines(problem: RefusedRequestError | None) -> list[int]:
+    """The lines of refused rules that have mistakes."""
     diagnostics = problem.error.get("diagnostics", ()) if problem else ()
     places = [diagnostic["place"] or {} for diagnostic in diagnostics]
     return [place["line"] for place in places if place.get("file") == "rules.dl"]

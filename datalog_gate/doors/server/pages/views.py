@@ -23,6 +23,8 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PageCall:
+    """A request to a page."""
+
     api: ApiClient
     may: Callable[[str], bool]
     """Whether the caller may use the endpoint of this name."""
@@ -31,6 +33,7 @@ class PageCall:
     form: Mapping[str, str]
 
     def list(self, path: str, **query: object) -> Any:
+        """A page of a list of the API."""
         return self.api.get(path, limit=ROWS, marker=self.query.get("marker"), **query)
 
 
