@@ -16,6 +16,7 @@ from datalog_gate.base.values import Value
 from datalog_gate.schema.declaration import Relation, RelationRef, whole_version
 
 if TYPE_CHECKING:
+    from datalog_gate.analysis.safety import Scoped
     from datalog_gate.language.ast import AggregateFunction, Comparator
 
 FoldFunction: TypeAlias = "AggregateFunction | Literal['tuples']"
@@ -161,6 +162,8 @@ class CheckedRule:
     arguments: tuple[Operand, ...]
     body: tuple[CheckedLiteral, ...]
     span: Span = field(compare=False)
+    scoped: Scoped | None = field(default=None, init=False, repr=False, compare=False)
+    """The body as `safety.scope` prepares it, once it was asked."""
     _mentioned: frozenset[RelationRef] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -171,6 +174,12 @@ class CheckedRule:
             known = frozenset([match.relation for match in all_literals(self.body) if isinstance(match, Match)])
             object.__setattr__(self, "_mentioned", known)
         return known
+
+    def reading_new(self, at: int) -> CheckedRule:
+        """The rule whose match at a position reads only the rows of the last round."""
+        match = self.body[at]
+        assert isinstance(match, Match)
+        return replace(self, body=(*self.body[:at], replace(match, new=True), *self.body[at + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def order(rule: ir.CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> ir.CheckedRule | None:
     """Order the body of a rule; None, with diagnostics, if nothing binds some variable."""
     head = {argument for argument in rule.arguments if isinstance(argument, ir.Var)}
-    body, unbound = _order(scope_body(rule.body, head), set(), head)
+    body, unbound = _order(scope(rule), set(), head)
     if unbound:
         slips = Slips(var.name for var in spans)
         folds = [literal for literal in rule.body if isinstance(literal, ir.Fold)]
@@ -35,10 +35,11 @@ def order(rule: ir.CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> 
 
 @dataclass(frozen=True, slots=True)
 class ScopedLiteral:
-    """A literal of a body and the variables that must have a value before it."""
+    """A literal of a body, the variables that must have a value before it, and the literals of its own body."""
 
     literal: ir.CheckedLiteral
     needs: frozenset[ir.Var]
+    body: Scoped = ()
 
     def ready(self, bound: Container[ir.Var]) -> bool:
         """Whether the literal can run. An equation needs at least one side."""
@@ -49,12 +50,25 @@ class ScopedLiteral:
         return True
 
 
-def scope_body(
+Scoped = tuple[ScopedLiteral, ...]
+
+
+def scope(rule: ir.CheckedRule) -> Scoped:
+    """The literals of a rule's body with what they need, computed once: the rule keeps them."""
+    scoped = rule.scoped
+    if scoped is None:
+        scoped = _scope(rule.body, rule.arguments)
+        object.__setattr__(rule, "scoped", scoped)
+    return scoped
+
+
+def _scope(
     body: Sequence[ir.CheckedLiteral], outside: Iterable[ir.Operand], given: frozenset[ir.Var] = frozenset()
-) -> tuple[ScopedLiteral, ...]:
+) -> Scoped:
     """Compute what the literals of a body need.
 
-    `outside` are the operands around the body, `given` the variables among them that have a value.
+    `outside` are the operands around the body, `given` the variables among them that have a value: those that the
+    literal of an inner body needs.
 
     If another literal can bind x, ``x = null`` is a test and needs x. So is an equation that unknowns satisfy: a lookup
     by the other side's value would miss rows with an unknown x.
@@ -65,14 +79,17 @@ def scope_body(
     by_binding = []
     for literal in body:
         needs: frozenset[ir.Var] = frozenset()
+        inner: Scoped = ()
         if isinstance(literal, ir.Call):
             needs = frozenset(term for term in literal.inputs if isinstance(term, ir.Var))
         elif isinstance(literal, ir.Nesting):
             shared = (var for var in variables(literal) if var in around or occurrences[var] > 1)
             needs = frozenset(shared) - binds(literal)
+            terms = literal.terms if isinstance(literal, ir.Fold) else ()
+            inner = _scope(literal.body, (*needs, *terms), needs)
         elif isinstance(literal, ir.Compare) and literal.comparator != "=":
             needs = frozenset(variables(literal))
-        by_binding.append(ScopedLiteral(literal, needs))
+        by_binding.append(ScopedLiteral(literal, needs, inner))
     equations = [literal for literal in body if isinstance(literal, ir.Compare) and literal.comparator == "="]
     tests = [literal for literal in equations if literal.when_unknown or literal.null_test]
     if not tests:
@@ -89,12 +106,6 @@ def scope_body(
             candidate = ScopedLiteral(candidate.literal, own)
         result.append(candidate)
     return tuple(result)
-
-
-def scope_inner(literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[ScopedLiteral, ...]:
-    """Compute what the literals of an inner body need. Variables that the outer literal needs have a value there."""
-    terms = literal.terms if isinstance(literal, ir.Fold) else ()
-    return scope_body(literal.body, (*needs, *terms), needs)
 
 
 def binds(literal: ir.CheckedLiteral) -> set[ir.Var]:
@@ -126,7 +137,7 @@ def _order(body: Iterable[ScopedLiteral], bound: set[ir.Var], wanted: set[ir.Var
         if isinstance(literal, ir.Nesting):
             terms = literal.terms if isinstance(literal, ir.Fold) else ()
             own = {term for term in terms if isinstance(term, ir.Var)}
-            inside, unbound = _order(scope_inner(literal, ready.needs), set(ready.needs), own)
+            inside, unbound = _order(ready.body, set(ready.needs), own)
             if inside != literal.body:
                 literal = replace(literal, body=inside)
         ordered.append(literal)

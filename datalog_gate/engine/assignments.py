@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Fold, Match, Operand, Var, Without
-from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
+from datalog_gate.analysis.safety import ScopedLiteral, scope
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import NO_VALUE, Row, Unknown, Value, in_order
@@ -54,28 +54,13 @@ class Assignments:
     news: IndexedTable | None = None
     """The table that a match of new rows reads."""
     _sorted: dict[Place, list[Row]] = field(default_factory=dict, init=False)
-    _bodies: dict[int, tuple[CheckedRule | ScopedLiteral, Sequence[ScopedLiteral]]] = field(
-        default_factory=dict, init=False
-    )
-    """The prepared bodies of rules, negations and aggregates, by id. Each keeps its owner alive."""
     _results: dict[tuple[int, Row], tuple[ScopedLiteral, Cause | bool | Value]] = field(
         default_factory=dict, init=False
     )
-    """The result of each negation and aggregate, by the values that it needs. The keys are as in `_bodies`."""
+    """The result of each negation and aggregate, by its id and the values that it needs. It is kept alive here."""
 
     def of_rule(self, rule: CheckedRule) -> Iterator[Assignment]:
-        return self.of_body(self.body(rule), {})
-
-    def body(self, of: CheckedRule | ScopedLiteral) -> Sequence[ScopedLiteral]:
-        """The body of a rule, a negation or an aggregate, with the variables that each literal needs."""
-        if id(of) not in self._bodies:
-            if isinstance(of, CheckedRule):
-                body = scope_body(of.body, of.arguments)
-            else:
-                assert isinstance(of.literal, Without | Fold)
-                body = scope_inner(of.literal, of.needs)
-            self._bodies[id(of)] = of, body
-        return self._bodies[id(of)][1]
+        return self.of_body(scope(rule), {})
 
     def rows(self, relation: RelationRef, columns: tuple[int, ...], key: Row) -> Collection[Row]:
         """The rows with `key` in `columns`. No index is built if the first column, usually an id, leaves few rows, or
@@ -220,7 +205,7 @@ class Assignments:
         if key in self._results:
             return self._results[key][1]
         search = Assignments(self.tables, self.errors, self.watch) if self.ordered else self  # order does not matter
-        assignments = search.of_body(self.body(scoped), known)
+        assignments = search.of_body(scoped.body, known)
         assert isinstance(scoped.literal, Without | Fold)
         result = _summarize(scoped.literal, assignments)
         if self.ordered:

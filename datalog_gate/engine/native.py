@@ -12,7 +12,7 @@ from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Pr
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.gc import paused
-from datalog_gate.base.records import dataclass, field, replace
+from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Row, row_key
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import PER_LOOK, UNLIMITED, Budget, Watch
@@ -109,13 +109,9 @@ class _Part:
     @staticmethod
     def of(rule: CheckedRule, own: Collection[RelationRef], at: int | None = None) -> _Part:
         """The part for a rule of the stratum with the relations `own`. The match at `at` reads new rows."""
-        body = rule
-        new_relation = None
-        if at is not None:
-            match = rule.body[at]
-            assert isinstance(match, Match)
-            new_relation = match.relation
-            body = replace(rule, body=(*rule.body[:at], replace(match, new=True), *rule.body[at + 1 :]))
+        body = rule if at is None else rule.reading_new(at)
+        new = rule.body[at] if at is not None else None
+        new_relation = new.relation if isinstance(new, Match) else None
         needs = {literal.relation for literal in rule.body if isinstance(literal, Match)} - set(own)
         read = rule.mentioned
         return _Part(rule, body, new_relation, frozenset(needs), tuple(sorted(read, key=str)))

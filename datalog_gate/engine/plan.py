@@ -6,11 +6,11 @@ Tests run as soon as their values are known, then negations, aggregates, and the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import variables
-from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
+from datalog_gate.analysis.safety import Scoped, ScopedLiteral, binds, scope
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.schema.declaration import RelationRef
@@ -43,7 +43,7 @@ class Plan:
 def plan(rule: ir.CheckedRule, size: Size) -> Plan:
     """Plan a rule. A match of new rows comes first. Errors: TooDeepError, before a long body takes much time."""
     planner = _Planner(size, _find_single_use(rule))
-    body = planner.order(scope_body(rule.body, rule.arguments))
+    body = planner.order(scope(rule))
     return Plan(tuple(map(planner.term, rule.arguments)), body)
 
 
@@ -55,7 +55,7 @@ class _Planner:
     """The bound variables, with their names in the plan."""
     loops: int = 0
 
-    def order(self, body: Sequence[ScopedLiteral]) -> tuple[ir.CheckedLiteral, ...]:
+    def order(self, body: Scoped) -> tuple[ir.CheckedLiteral, ...]:
         pending = list(body)
         ordered: list[ir.CheckedLiteral] = []
         outer_loops = self.loops
@@ -125,9 +125,9 @@ class _Planner:
                     literal, inputs=terms, outputs=tuple([output and self.term(output) for output in outputs])
                 )
             case ir.Without() as literal:
-                return replace(literal, body=self.order(scope_inner(literal, scoped.needs)))
+                return replace(literal, body=self.order(scoped.body))
             case ir.Fold(terms=terms, target=target) as literal:
-                body = self.order(scope_inner(literal, scoped.needs))
+                body = self.order(scoped.body)
                 terms = tuple(map(self.term, terms))
                 return replace(literal, terms=terms, body=body, target=self.variable(target))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import operands, variables
-from datalog_gate.analysis.safety import ScopedLiteral
+from datalog_gate.analysis.safety import ScopedLiteral, scope
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind, Row, Value, in_order, kind_of
 from datalog_gate.engine.assignments import Assignments, Binding, Cause, head_row, value_of
@@ -55,7 +55,7 @@ class Provenance:
 
     def contributors(self, derivation: Derivation) -> Iterator[Matched]:
         """Find the first rows in each aggregate of a derivation. Errors: BudgetError."""
-        for scoped in self._search.body(derivation.rule):
+        for scoped in scope(derivation.rule):
             if isinstance(scoped.literal, ir.Fold):
                 yield from self._contributor(scoped, derivation.binding)[1]
 
@@ -64,7 +64,7 @@ class Provenance:
         failing assignment. Errors: BudgetError."""
         for stratum in self.program.strata:
             for rule in stratum.rules:
-                if _holds(rule.body, cause) and (found := self._failure(self._search.body(rule), {}, cause)):
+                if _holds(rule.body, cause) and (found := self._failure(scope(rule), {}, cause)):
                     return found
         return [], []
 
@@ -80,7 +80,7 @@ class Provenance:
                 for scoped in body:
                     if isinstance(scoped.literal, ir.Nesting) and _holds(scoped.literal.body, cause):
                         inner = {var: binding[var] for var in scoped.needs if var in binding}
-                        if found := self._failure(self._search.body(scoped), inner, cause):
+                        if found := self._failure(scoped.body, inner, cause):
                             return found[0], rows + found[1]
                 continue
             sources = _sources(failed, body)
@@ -100,7 +100,7 @@ class Provenance:
         """The first value of an aggregate, or with `at_fault` the first that is not a number, and its rows."""
         literal = fold.literal
         assert isinstance(literal, ir.Fold)
-        body, known = self._search.body(fold), {var: binding[var] for var in fold.needs if var in binding}
+        body, known = fold.body, {var: binding[var] for var in fold.needs if var in binding}
         first: tuple[list[Value], list[Matched]] = [], []
         for inner, cause in self._search.of_body(body, known):
             term = literal.terms[0]
@@ -146,7 +146,7 @@ class Provenance:
         matched = {var for literal in rule.body if isinstance(literal, ir.Match) for var in variables(literal)}
         known: Binding = {var: value for var, value in pairs if isinstance(var, ir.Var) and var in matched}
         known = {var: value for var, value in known.items() if value is not None}
-        for binding, cause in self._search.of_body(self._search.body(rule), known):
+        for binding, cause in self._search.of_body(scope(rule), known):
             if not cause and row == head_row(rule, binding):
                 yield binding
 

@@ -19,7 +19,7 @@ from typing import Any
 from pyDatalog import Logic, pyEngine
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
+from datalog_gate.analysis.safety import Scoped, ScopedLiteral, binds, scope
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
@@ -77,9 +77,9 @@ class _Worker:
             self.assert_facts(relation, ())
         for rule in stratum.rules:
             self.rule = rule
-            body = scope_body(rule.body, rule.arguments)
             nulls = [ir.Const(None)] * (self.width - len(rule.arguments))
-            self.assert_clause(self.growing, (ir.Const(str(rule.relation)), *rule.arguments, *nulls), body, frozenset())
+            head = (ir.Const(str(rule.relation)), *rule.arguments, *nulls)
+            self.assert_clause(self.growing, head, scope(rule), frozenset())
         result: dict[RelationRef, list[Row]] = {name: [] for name in self.own}
         repeat = any(len([literal for literal in rule.body if self.is_own(literal)]) > 1 for rule in stratum.rules)
         known: set[Row] = set()
@@ -96,9 +96,7 @@ class _Worker:
     def is_own(self, literal: ir.CheckedLiteral) -> bool:
         return isinstance(literal, ir.Match) and literal.relation in self.own
 
-    def assert_clause(
-        self, name: str, head: Iterable[ir.Operand], body: Iterable[ScopedLiteral], bound: frozenset[ir.Var]
-    ) -> None:
+    def assert_clause(self, name: str, head: Iterable[ir.Operand], body: Scoped, bound: frozenset[ir.Var]) -> None:
         """Assert ``name(head) :- body`` in an order that binds each variable before it is needed."""
         literals: list[Any] = []
         pending = list(body)
@@ -129,11 +127,11 @@ class _Worker:
                 yield self.resolver(inputs, None, lambda *values: holds(builtin, values, when_unknown))
             case ir.Call(builtin, inputs, (output,)):
                 yield from self.binding_resolver(inputs, output, bound, lambda *values: [compute(builtin, values)])
-            case ir.Without() as without:
-                name, needs = self.assert_body(without, scoped.needs)
+            case ir.Without():
+                name, needs = self.assert_body(scoped, ())
                 yield self.resolver(needs, None, lambda *values: not self.query(name, values, 0))
-            case ir.Fold(function, terms, _, target) as fold:
-                name, needs = self.assert_body(fold, scoped.needs)
+            case ir.Fold(function, terms, _, target):
+                name, needs = self.assert_body(scoped, terms)
 
                 def aggregated(*values: Value) -> Sequence[Value]:
                     value = aggregate(function, self.query(name, values, len(terms)))
@@ -177,10 +175,9 @@ class _Worker:
         if output is not None:
             yield self.test_value(target, output)
 
-    def assert_body(self, literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[str, list[ir.Var]]:
-        name, leading = self.fresh_name(), sorted(needs, key=str)
-        terms = literal.terms if isinstance(literal, ir.Fold) else ()
-        self.assert_clause(name, (*leading, *terms), scope_inner(literal, needs), needs)
+    def assert_body(self, outer: ScopedLiteral, terms: Sequence[ir.Operand]) -> tuple[str, list[ir.Var]]:
+        name, leading = self.fresh_name(), sorted(outer.needs, key=str)
+        self.assert_clause(name, (*leading, *terms), outer.body, outer.needs)
         return name, leading
 
     def resolver(self, inputs: Sequence[ir.Operand], output: ir.Var | None, function: Callable[..., object]) -> Any:

@@ -13,7 +13,7 @@ from types import EllipsisType
 from typing import cast
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
+from datalog_gate.analysis.safety import Scoped, ScopedLiteral, scope
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Row, Value, in_order
@@ -114,15 +114,15 @@ class Why:
 
     def total(self, rule: ir.CheckedRule, literal: ir.Fold, binding: Binding) -> Total:
         """The value of an aggregate in the rule's body. Errors: BudgetError."""
-        needs = next(scoped.needs for scoped in scope_body(rule.body, rule.arguments) if scoped.literal is literal)
-        bindings = self._search.of_body(scope_inner(literal, needs), {var: binding[var] for var in needs})
+        fold = next(scoped for scoped in scope(rule) if scoped.literal is literal)
+        bindings = self._search.of_body(fold.body, {var: binding[var] for var in fold.needs})
         terms = {tuple(value_of(term, extended) for term in literal.terms) for extended, _ in bindings}
         rows = in_order([row for row in terms if row[0] is not None])
         if call := _aggregates(rule).get(literal.target):
             (target,) = call.outputs
             assert isinstance(target, ir.Var)
-            fold = replace(literal, function=cast(AggregateFunction, call.builtin), target=target)
-            return Total(fold, binding[target], len(rows), tuple(row[0] for row in rows[:FIRST]))
+            whole = replace(literal, function=cast(AggregateFunction, call.builtin), target=target)
+            return Total(whole, binding[target], len(rows), tuple(row[0] for row in rows[:FIRST]))
         return Total(literal, aggregate(literal.function, rows), len(rows), tuple(row[0] for row in rows[:FIRST]))
 
     def _follow(self, node: Node) -> list[Node]:
@@ -167,9 +167,7 @@ class Why:
             if isinstance(term, ir.Var) and value is not None:
                 known[term] = value
         best, failure = -1, Failure(rule, None, known)
-        open_: list[Iterator[tuple[tuple[ScopedLiteral, ...], Binding]]] = [
-            iter([(scope_body(rule.body, rule.arguments), known)])
-        ]
+        open_: list[Iterator[tuple[Scoped, Binding]]] = [iter([(scope(rule), known)])]
         for _ in range(STEPS):
             if not open_:
                 break
@@ -197,7 +195,7 @@ class Why:
         match scoped.literal:
             case ir.Without() as without if not error:
                 needed = {var: binding[var] for var in scoped.needs}
-                matching = self._search.of_body(scope_inner(without, scoped.needs), needed)
+                matching = self._search.of_body(scoped.body, needed)
                 against = next((extended for extended, cause in matching if cause is None), binding)
                 return Failure(rule, without, {**binding, **against})
             case ir.Fold() as fold if not error:

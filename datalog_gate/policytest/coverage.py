@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body
+from datalog_gate.analysis.safety import ScopedLiteral, binds, scope
 from datalog_gate.analysis.strata import matches
 from datalog_gate.analysis.unknowns import MAY_FAIL
 from datalog_gate.base.diagnostics import Span
@@ -173,7 +173,7 @@ def _observe(judgement: Judgement, covered: Mapping[Span, RuleCoverage]) -> None
 
 def _walk(rule: ir.CheckedRule, covered: RuleCoverage, search: Assignments) -> None:
     """Visit assignments of the rule's body, literal by literal, as long as new outcomes are possible."""
-    body = search.body(rule)
+    body = scope(rule)
     owners = [_owner(scoped_literal, covered.literals) for scoped_literal in body]
     levels: list[Iterator[Binding]] = [iter([{}])]
     while levels:
@@ -210,7 +210,7 @@ def _bounds(span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def _mark(rule: ir.CheckedRule, literals: Sequence[LiteralCoverage]) -> None:
     bound: set[ir.Var] = set()
-    for scoped_literal in scope_body(rule.body, rule.arguments):
+    for scoped_literal in scope(rule):
         owner = _owner(scoped_literal, literals)
         if owner and _may_fail(scoped_literal.literal, bound):
             owner.fails = True

@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lifting import Lifted
-from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
+from datalog_gate.analysis.safety import Scoped, ScopedLiteral, scope
 from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.records import dataclass, field, replace
@@ -200,12 +200,9 @@ class _Compiler:
     def rule(self, rule: ir.CheckedRule, own: Set[RelationRef], new_at: int | None = None) -> RuleQuery:
         """The queries of a rule of the recursive relations `own`. The match at `new_at` reads new rows."""
         self.demands = []
-        body = [*rule.body]
         new_match = rule.body[new_at] if new_at is not None else None
-        if isinstance(new_match, ir.Match):
-            body[rule.body.index(new_match)] = replace(new_match, new=True)
         block = _Block(self)
-        block.take(scope_body(body, rule.arguments))
+        block.take(scope(rule if new_at is None else rule.reading_new(new_at)))
         table = self.tables[rule.relation]
         projections: list[exp.Expr] = []
         for term, column in zip(rule.arguments, table.columns, strict=True):
@@ -217,10 +214,9 @@ class _Compiler:
             lifted = rule.relation in self.lifted.relations
             root = block.value(rule.arguments[0]).expression.copy() if lifted else cast_to(exp.null(), TEXT)
             errors = block.select([named(root, "root")], [*block.hard, any_of(block.failures)])
-        matched = [literal for literal in rule.body if isinstance(literal, ir.Match)]
         return RuleQuery(
             relation=rule.relation,
-            needs=frozenset(match.relation for match in matched) - own,
+            needs=frozenset(literal.relation for literal in rule.body if isinstance(literal, ir.Match)) - own,
             new_relation=new_match.relation if isinstance(new_match, ir.Match) else None,
             demands=tuple(self.demands),
             insert=self.prepare(self.insertion(rows, table, is_variant=new_at is not None)),
@@ -266,7 +262,7 @@ class _Block:
     shaky: dict[ir.Var, list[exp.Expr]] = field(default_factory=dict)
     """The variables whose value is wrong after a failure, with the condition of that failure."""
 
-    def take(self, body: Iterable[ScopedLiteral]) -> None:
+    def take(self, body: Scoped) -> None:
         """Add the literals: matches first, and literals that need their own table last."""
         pending = sorted(body, key=lambda scoped: not isinstance(scoped.literal, ir.Match))
         while pending:
@@ -280,10 +276,10 @@ class _Block:
                     self.compare(literal)
                 case ir.Call() as literal:
                     self.call(literal)
-                case ir.Without() as literal:
-                    self.without(literal, scoped.needs)
+                case ir.Without():
+                    self.without(scoped)
                 case ir.Fold() as literal:
-                    self.fold(literal, scoped.needs)
+                    self.fold(literal, scoped)
 
     def select(self, projections: Sequence[exp.Expr], conditions: Iterable[exp.Expr]) -> exp.Select:
         """The distinct values of the projections for which the conditions are true."""
@@ -391,14 +387,14 @@ class _Block:
         if isinstance(term, ir.Var):
             self.values[term] = replace(narrowed, null=False)
 
-    def without(self, literal: ir.Without, needs: frozenset[ir.Var]) -> None:
-        inner, keys, on = self.inner(literal, needs)
+    def without(self, scoped: ScopedLiteral) -> None:
+        inner, keys, on = self.inner(scoped)
         alias = self.compiler.alias()
         present = named(exp.true(), "present")
         self.joins.append((subquery(inner.select([*keys, present], inner.conditions), alias), on(alias)))
         absent = is_null(column_of("present", alias))
         self.conditions.append(absent)
-        reasons = self.reasons(needs)
+        reasons = self.reasons(scoped.needs)
         self.hard.append(exp.or_(absent.copy(), any_of(reasons), copy=False) if reasons else absent)
         if inner.failures:
             query = inner.select([*copies(keys), present.copy()], [*inner.hard, any_of(inner.failures)])
@@ -406,10 +402,10 @@ class _Block:
             self.joins.append((subquery(query, alias), on(alias)))
             self.failures.append(exp.and_(absent.copy(), not_null(column_of("present", alias)), copy=False))
 
-    def fold(self, literal: ir.Fold, needs: frozenset[ir.Var]) -> None:
+    def fold(self, literal: ir.Fold, scoped: ScopedLiteral) -> None:
         if literal.function == "tuples":
             raise UnsupportedError("an aggregate over what is not known")
-        inner, keys, on = self.inner(literal, needs)
+        inner, keys, on = self.inner(scoped)
         first, *others = map(inner.value, literal.terms)
         terms = [named(value.expression.copy(), f"v{at}") for at, value in enumerate((first, *others))]
         tuples = inner.select(
@@ -422,9 +418,9 @@ class _Block:
             self.joins.append((subquery(query, alias), on(alias)))
             failing.append(not_null(column_of("present", alias)))
         if value.null:  # without a value the literal is false
-            self.test(not_null(value.expression), *needs, failing=failing)
+            self.test(not_null(value.expression), *scoped.needs, failing=failing)
             value = replace(value, null=False)
-        self.bind(literal.target, value, *needs, failing=failing)
+        self.bind(literal.target, value, *scoped.needs, failing=failing)
 
     def aggregate(
         self, function: str, first: SqlExpression, tuples: exp.Expr, keys: Sequence[exp.Alias], on: _On
@@ -498,14 +494,15 @@ class _Block:
         found = case_when((most.copy().eq(text_literal("N")), tagged), (most.copy().eq(text_literal("S")), text))
         return SqlExpression(found, TAGGED, null=True), [exp.Not(this=exp.Paren(this=same))]
 
-    def inner(self, literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[_Block, Sequence[exp.Alias], _On]:
+    def inner(self, outer: ScopedLiteral) -> tuple[_Block, Sequence[exp.Alias], _On]:
         """The block of an inner body, its keys (the values that it needs from outside), and the join. If its matches do
         not bind all keys, it begins with the values that they can have outside."""
         block = _Block(self.compiler)
-        shared = sorted(needs, key=str)
+        shared = sorted(outer.needs, key=str)
         block.values = {var: self.values[var] for var in shared if self.values[var].constant}
         keys = [var for var in shared if not self.values[var].constant]
-        matched = {term for inner in literal.body if isinstance(inner, ir.Match) for term in inner.arguments}
+        inner = [scoped.literal for scoped in outer.body]
+        matched = {term for literal in inner if isinstance(literal, ir.Match) for term in literal.arguments}
         is_given = matched.issuperset(keys)
         if not is_given:
             alias = self.compiler.alias()
@@ -515,7 +512,7 @@ class _Block:
                 var: replace(self.values[var], expression=column_of(f"k{at}", alias)) for at, var in enumerate(keys)
             }
             start = {var: block.values[var] for var in keys}
-        block.take(scope_inner(literal, needs))
+        block.take(outer.body)
         inside = start if not is_given else block.values
         columns = [named(inside[var].expression.copy(), f"k{at}") for at, var in enumerate(keys)]
 
