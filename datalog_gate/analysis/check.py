@@ -55,15 +55,6 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
-    """Modules as checked rules, with all relations in them and their kinds."""
-
-    rules: list[CheckedRule]
-    relations: dict[RelationRef, Relation]
-    diagnostics: list[Diagnostic]
-
-
-@dataclass(frozen=True, slots=True)
 class Focus:
     """One module that a check is about."""
 
@@ -86,6 +77,7 @@ class _Draft:
     diagnostics: list[Diagnostic]
     rules: list[CheckedRule] = field(default_factory=list)
     relations: dict[RelationRef, Relation] = field(default_factory=dict)
+    """All relations in the rules, with their kinds."""
     policies: Sequence[Policy] = ()
     unlocks: Sequence[Unlock] = ()
     strata: Sequence[Stratum] = ()
@@ -160,16 +152,37 @@ def _translate_congress(draft: _Draft) -> Iterable[Diagnostic]:
     from datalog_gate.analysis.congress.normalize import translate  # few rules are of Congress
 
     untyped, _ = translate(draft.modules, draft.names, {})
-    relations = _lower(untyped, draft.names).relations
-    draft.modules, notes = translate(draft.modules, draft.names, relations)
+    first = replace(draft, modules=untyped)
+    _lower_modules(first)
+    draft.modules, notes = translate(draft.modules, draft.names, first.relations)
     return notes
 
 
 def _lower_modules(draft: _Draft) -> Iterable[Diagnostic]:
-    """``p(x) :- x > 1, not r(x), q(x)`` => ``p(x) :- q(x), x > 1, not r(x)``, and the kinds of `p`."""
-    lowered = _lower(draft.modules, draft.names)
-    draft.rules, draft.relations = lowered.rules, lowered.relations
-    return lowered.diagnostics
+    """``p(x) :- x > 1, not r(x), q(x)`` => ``p(x) :- q(x), x > 1, not r(x)``, and the kinds of `p`.
+
+    Names are resolved, bodies reduced to conjunctions of simple literals and ordered. Kinds are inferred: ``q(1). p(x)
+    :- q(x), x = "a"`` is a `kind-mismatch`.
+    """
+    names = draft.names
+    lowering = Lowering(names)
+    for module in draft.modules:
+        for rule in module.rules:
+            lowering.lower(rule, module.name)
+    own = names.own()
+    relations = lowering.relations | own
+    diagnostics = [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
+    diagnostics += lowering.diagnostics
+    ordered = [order(rule, spans, diagnostics) for rule, spans in lowering.rules]
+    written = [checked_rule for checked_rule in ordered if checked_rule]
+    draft.rules = [*written, *_given_rules(written, relations, names), *stand_ins(relations, own)]
+    inference = infer(draft.rules, relations, own.keys() - names.undeclared, names.given, names.congress)
+    draft.relations = inference.relations
+    return [
+        *diagnostics,
+        *inference.diagnostics,
+        *check_sets(lowering.sets, draft.rules, draft.relations, names.given),
+    ]
 
 
 def _find_unread(draft: _Draft) -> Iterable[Diagnostic]:
@@ -306,29 +319,6 @@ PASSES: tuple[Callable[[_Draft], Iterable[Diagnostic]], ...] = (
 )
 """The passes in order. Each changes the draft from what stands on the left of the arrow in its docstring to what stands
 on the right, and reports what is wrong."""
-
-
-def _lower(modules: Sequence[Module], names: Names) -> Lowered:
-    """The checked rules of the modules.
-
-    Names are resolved, bodies reduced to conjunctions of simple literals and ordered: ``p(x) :- x > 1, not r(x), q(x)``
-    => ``p(x) :- q(x), x > 1, not r(x)``. Kinds are inferred: ``q(1). p(x) :- q(x), x = "a"`` is a `kind-mismatch`.
-    """
-    lowering = Lowering(names)
-    for module in modules:
-        for rule in module.rules:
-            lowering.lower(rule, module.name)
-    own = names.own()
-    relations = lowering.relations | own
-    diagnostics = [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
-    diagnostics += lowering.diagnostics
-    ordered = [order(rule, spans, diagnostics) for rule, spans in lowering.rules]
-    written = [checked_rule for checked_rule in ordered if checked_rule]
-    rules = [*written, *_given_rules(written, relations, names), *stand_ins(relations, own)]
-    fixed = own.keys() - names.undeclared
-    inference = infer(rules, relations, fixed, names.given, names.congress)
-    diagnostics += [*inference.diagnostics, *check_sets(lowering.sets, rules, inference.relations, names.given)]
-    return Lowered(rules, inference.relations, diagnostics)
 
 
 def _given_rules(
