@@ -5,7 +5,7 @@ A column that only depends on a secret, through a comparison or the existence of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.strata import settle
@@ -34,9 +34,8 @@ def taint(program: ir.CheckedProgram, secrets: Mapping[RelationRef, Collection[i
     reached = Taint(columns | {(possible_version(name), at): COPIED for name, at in columns})
 
     def spread(rule: ir.CheckedRule) -> bool:
-        flow = _Flow(reached)
-        flow.through(rule.body)
-        own = {(rule.relation, at): flow.of([term]) for at, term in enumerate(rule.arguments)}
+        known = levels(reached, rule)
+        own = {(rule.relation, at): _highest([term], known) for at, term in enumerate(rule.arguments)}
         risen = {cell: level for cell, level in own.items() if level > reached.columns.get(cell, 0)}
         reached.columns.update(risen)
         return bool(risen)
@@ -47,51 +46,34 @@ def taint(program: ir.CheckedProgram, secrets: Mapping[RelationRef, Collection[i
 
 def levels(taint: Taint, rule: ir.CheckedRule) -> Mapping[ir.Var, int]:
     """The levels of a rule's variables, as in `Taint`; variables without secrets are left out."""
-    flow = _Flow(taint)
-    flow.through(rule.body)
-    return flow.variables
+    known: dict[ir.Var, int] = {}
 
-
-@dataclass(slots=True)
-class _Flow:
-    """The levels of the variables of one rule."""
-
-    taint: Taint
-    variables: dict[ir.Var, int] = field(default_factory=dict)
-
-    def through(self, body: Sequence[ir.CheckedLiteral]) -> None:
-        before = None
-        while before != self.variables:
-            before = dict(self.variables)
-            for literal in ir.all_literals(body):
-                self._literal(literal)
-
-    def of(self, operands: Iterable[ir.Pattern]) -> int:
-        return max((self.variables.get(operand, 0) for operand in operands if isinstance(operand, ir.Var)), default=0)
-
-    def _literal(self, literal: ir.CheckedLiteral) -> None:
-        match literal:
-            case ir.Match(relation, arguments):
-                for at, term in enumerate(arguments):
-                    self._bind(term, self.taint.columns.get((relation, at), 0))
-            case ir.Compare(comparator, left, right, span):
-                level = self.of([left, right])
-                if comparator == "=":
-                    self._bind(left, level)
-                    self._bind(right, level)
-                elif level:
-                    self.taint.spans.add(span)
-            case ir.Call(_, inputs, outputs, span):
-                self._compute(inputs, outputs, span)
-            case ir.Fold(_, terms, _, target, span):
-                self._compute(terms, (target,), span)
-
-    def _compute(self, inputs: Sequence[ir.Operand], outputs: Sequence[ir.Pattern], span: Span) -> None:
-        if self.of(inputs):
-            self.taint.spans.add(span)
-            for output in outputs:
-                self._bind(output, COMPUTED)
-
-    def _bind(self, term: ir.Pattern, level: int) -> None:
+    def bind(term: ir.Pattern, level: int) -> None:
         if level and isinstance(term, ir.Var):
-            self.variables[term] = max(self.variables.get(term, 0), level)
+            known[term] = max(known.get(term, 0), level)
+
+    before = None
+    while before != known:
+        before = dict(known)
+        for literal in ir.all_literals(rule.body):
+            match literal:
+                case ir.Match(relation):
+                    for at, term in literal.column_terms:
+                        bind(term, taint.columns.get((relation, at), 0))
+                case ir.Compare("=", left, right):
+                    bind(left, _highest([right], known))
+                    bind(right, _highest([left], known))
+                case ir.Call(_, inputs, outputs) if _highest(inputs, known):
+                    taint.spans.add(literal.span)
+                    for output in outputs:
+                        bind(output, COMPUTED)
+                case ir.Fold(_, terms, _, target) if _highest(terms, known):
+                    taint.spans.add(literal.span)
+                    bind(target, COMPUTED)
+                case ir.Compare(_, left, right) if _highest([left, right], known):
+                    taint.spans.add(literal.span)
+    return known
+
+
+def _highest(terms: Iterable[ir.Operand], known: Mapping[ir.Var, int]) -> int:
+    return max((known.get(term, 0) for term in terms if isinstance(term, ir.Var)), default=0)
