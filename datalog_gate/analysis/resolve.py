@@ -23,17 +23,7 @@ from datalog_gate.base.diagnostics import (
 )
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Kind
-from datalog_gate.language.ast import (
-    AggregateFunction,
-    Atom,
-    Declaration,
-    Export,
-    Function,
-    Import,
-    Module,
-    Rule,
-    Variable,
-)
+from datalog_gate.language import ast
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import ALL, OLD, Column, Relation, all_version, old_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin
@@ -41,7 +31,7 @@ from datalog_gate.schema.signatures import BUILTINS, Builtin
 ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _KINDS = (Kind.NULL, Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.ANY)
-AGGREGATES = get_args(AggregateFunction)
+AGGREGATES = get_args(ast.AggregateFunction)
 NO_KIND = Kind(0)
 KINDS = {str(kind.name).lower(): kind for kind in _KINDS}
 
@@ -54,7 +44,7 @@ class ModuleScope:
     declared: set[str] = field(default_factory=set)
     derived: set[str] = field(default_factory=set)
     exports: set[str] = field(default_factory=set)
-    imports: list[Import] = field(default_factory=list)
+    imports: list[ast.Import] = field(default_factory=list)
 
 
 class Names:
@@ -67,7 +57,7 @@ class Names:
 
     def __init__(
         self,
-        modules: Sequence[Module],
+        modules: Sequence[ast.Module],
         given: Mapping[str, tuple[Kind, ...]],
         query: str | None = None,
         lenient: bool = False,
@@ -98,13 +88,13 @@ class Names:
         scopes = self.scopes.values()
         self.undeclared = {scope.relations[name].name for scope in scopes for name in scope.derived - scope.declared}
 
-    def relation(self, atom: Atom, module: str) -> Relation | Builtin | None:
+    def relation(self, atom: ast.Atom, module: str) -> Relation | Builtin | None:
         """Find the relation of an atom in a body; None, with a diagnostic, if there is none."""
         if meaning := self._meaning(atom, module):
             self._read.add(meaning.name)
         return meaning
 
-    def function(self, term: Function, module: str) -> Builtin | None:
+    def function(self, term: ast.Function, module: str) -> Builtin | None:
         """Find the builtin whose value a term is; None, with a diagnostic, if there is none."""
         prefix, _, bare = term.name.rpartition(":")
         builtin = BUILTINS.get(bare) if prefix in ("", "builtin") else None
@@ -123,7 +113,7 @@ class Names:
         self._report("unknown-builtin", f"{term.name} is not a function", term.name_span, advice)
         return None
 
-    def unread(self, modules: Iterable[Module], read: Collection[str] = ()) -> Iterator[Diagnostic]:
+    def unread(self, modules: Iterable[ast.Module], read: Collection[str] = ()) -> Iterator[Diagnostic]:
         """Report relations that nothing reads; `read` are those read elsewhere. A name similar to another one, or to an
         annotation, is an error; otherwise the rule may lack an annotation."""
         known = self._read.union(read)
@@ -137,9 +127,9 @@ class Names:
             reported = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
             for statement in module.statements:
                 match statement:
-                    case Rule(head):
+                    case ast.Rule(head):
                         name, span = head.name.rpartition(":")[2], head.name_span
-                    case Declaration(name, span=span):
+                    case ast.Declaration(name, span=span):
                         name = name.rpartition(":")[2]
                     case _:
                         continue
@@ -149,7 +139,7 @@ class Names:
                 slips = slips or Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
                 alike = (other for other in scope.relations if other != name and other.lower() == name.lower())
                 others = [name] if name in ANNOTATIONS else [*alike, *slips.of(name)][:1]
-                if not others and isinstance(statement, Rule) and statement.body and name not in scope.exports:
+                if not others and isinstance(statement, ast.Rule) and statement.body and name not in scope.exports:
                     suggestion = f'write @deny("{name}", "...") above it, or remove it; `export {name}.` for others'
                     doubtful.append(Diagnostic("never-used", f"nothing reads {name}", span, suggestion, "warning"))
                 for other in others:
@@ -162,7 +152,7 @@ class Names:
             if not wrong and {*annotations.values()} - {"unlock"}:
                 yield from doubtful
 
-    def _meaning(self, atom: Atom, module: str) -> Relation | Builtin | None:
+    def _meaning(self, atom: ast.Atom, module: str) -> Relation | Builtin | None:
         prefix, _, bare = atom.name.rpartition(":")
         if not prefix:
             return self._bare(atom, module)
@@ -190,7 +180,7 @@ class Names:
             self._report("private-relation", message, atom.name_span, advice)
         return scope.relations[bare]
 
-    def _version(self, atom: Atom, module: str, prefix: str) -> Relation | Builtin | None:
+    def _version(self, atom: ast.Atom, module: str, prefix: str) -> Relation | Builtin | None:
         """The old version of the relation, or its version over all stacks, by the prefix."""
         rest, span = atom.name.removeprefix(prefix), atom.name_span
         now = self._meaning(replace(atom, name=rest, name_span=span._replace(column=span.column + len(prefix))), module)
@@ -212,14 +202,14 @@ class Names:
         self._report("undefined-relation", f"there is no {atom.name}: {fills} {rest}", span, advice)
         return None
 
-    def head(self, atom: Atom, module: str) -> Relation:
+    def head(self, atom: ast.Atom, module: str) -> Relation:
         return self.scopes[module].relations[atom.name.rpartition(":")[2]]
 
     def own(self) -> dict[str, Relation]:
         """The relations that the modules define or declare, by full name."""
         return {relation.name: relation for scope in self.scopes.values() for relation in scope.relations.values()}
 
-    def _bare(self, atom: Atom, module: str) -> Relation | Builtin | None:
+    def _bare(self, atom: ast.Atom, module: str) -> Relation | Builtin | None:
         scope = self.scopes[module]
         if atom.name in scope.relations:
             return scope.relations[atom.name]
@@ -237,7 +227,7 @@ class Names:
             return self.scopes[owners[0]].relations[atom.name]
         return BUILTINS.get(atom.name) or self.given.get(atom.name) or self._undefined(atom, module)
 
-    def _undefined(self, atom: Atom, module: str) -> Relation | None:
+    def _undefined(self, atom: ast.Atom, module: str) -> Relation | None:
         count = len(self.diagnostics)
         relation = self._absent(atom, module)
         prefix, _, bare = atom.name.rpartition(":")
@@ -249,7 +239,7 @@ class Names:
             self.consequences.update(self.diagnostics[count:])
         return relation
 
-    def _absent(self, atom: Atom, module: str) -> Relation | None:
+    def _absent(self, atom: ast.Atom, module: str) -> Relation | None:
         """An empty relation in place of an undefined one, or None if that is not allowed. In Congress its columns have
         no names."""
         name, span = atom.name, atom.name_span
@@ -273,7 +263,7 @@ class Names:
         self.undeclared.add(full_name)
         return self._empty.setdefault(full_name, _numbered(full_name, (Kind(0),) * len(atom.arguments)))
 
-    def _elsewhere(self, atom: Atom, module: str) -> None:
+    def _elsewhere(self, atom: ast.Atom, module: str) -> None:
         """Report an undefined relation, or one that another module defines under this name."""
         name, span = atom.name, atom.name_span
         owners = sorted(full for full, scope in self.scopes.items() if name in scope.relations and full != module)
@@ -292,7 +282,7 @@ class Names:
         else:
             self._unknown(atom, "undefined-relation", "relation", self._relation_names(module), module)
 
-    def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str], module: str = "") -> None:
+    def _unknown(self, atom: ast.Atom, code: str, what: str, candidates: Iterable[str], module: str = "") -> None:
         otherwise = None if ":" in atom.name else f"declare it: `relation {atom.name}(...).`"
         if module == self.query:  # it declares nothing
             otherwise = None
@@ -323,7 +313,7 @@ class Names:
         yield from filter(str.isidentifier, BUILTINS)
         yield from self.given
 
-    def _define(self, module: Module, scope: ModuleScope) -> None:
+    def _define(self, module: ast.Module, scope: ModuleScope) -> None:
         start = Span(module.file, 1, 1, 1, 1)
         for segment in module.name.split(":"):
             if module.name != self.query and not IDENTIFIER.match(segment):
@@ -337,14 +327,14 @@ class Names:
         ):  # `heat:a:b` is no relation
             self._report("reserved-name", f"the module name {module.name} is reserved", start, "rename the file")
         for statement in module.statements:
-            if isinstance(statement, Declaration):
+            if isinstance(statement, ast.Declaration):
                 self._declare(module, scope, statement)
-            elif isinstance(statement, Import):
+            elif isinstance(statement, ast.Import):
                 scope.imports.append(replace(statement, module=self.imported(statement.module, module.name)))
         for rule in module.rules:
             self._define_by_rule(module, scope, rule)
 
-    def _declare(self, module: Module, scope: ModuleScope, declaration: Declaration) -> None:
+    def _declare(self, module: ast.Module, scope: ModuleScope, declaration: ast.Declaration) -> None:
         message = f"{module.name} can't declare {declaration.name}"
         bare = self._check_name(declaration.name, module.name, message, declaration.span)
         if bare in scope.relations:
@@ -370,12 +360,12 @@ class Names:
         scope.relations[bare] = relation
         scope.declared.add(bare)
 
-    def _define_by_rule(self, module: Module, scope: ModuleScope, rule: Rule) -> None:
+    def _define_by_rule(self, module: ast.Module, scope: ModuleScope, rule: ast.Rule) -> None:
         message = f"a rule of {module.name} can't define {rule.head.name}"
         bare = self._check_name(rule.head.name, module.name, message, rule.head.name_span)
         if bare not in scope.relations:
             terms = enumerate(rule.head.arguments, 1)
-            names = (term.name if isinstance(term, Variable) else f"column{at}" for at, term in terms)
+            names = (term.name if isinstance(term, ast.Variable) else f"column{at}" for at, term in terms)
             scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(Column(name, NO_KIND) for name in names))
         elif len(scope.relations[bare].columns) != len(rule.head.arguments):
             columns = format_count(len(scope.relations[bare].columns), "column")
@@ -397,12 +387,12 @@ class Names:
             self._report("redefined", f"{module} can't redefine the builtin {bare}", span, "choose another name")
         return bare
 
-    def _link(self, module: Module, scope: ModuleScope) -> None:
+    def _link(self, module: ast.Module, scope: ModuleScope) -> None:
         if module.congress:
             scope.exports.update(scope.relations)
         for statement in module.statements:
             match statement:
-                case Export():
+                case ast.Export():
                     for name in (name for name in statement.names if name not in scope.relations):
                         message = f"{module.name} has no relation {name} to export"
                         owners = [full for full, other in self.scopes.items() if name in other.relations]
@@ -412,7 +402,7 @@ class Names:
                         if name in module.refused:
                             self.consequences.add(self.diagnostics[-1])
                     scope.exports.update(statement.names)
-                case Import() if self.imported(statement.module, module.name) not in self.scopes:
+                case ast.Import() if self.imported(statement.module, module.name) not in self.scopes:
                     message = f"there is no module {statement.module}"
                     path = "a module is a file: net:ssh is net/ssh.dl"
                     suggestion = self._suggestion(statement.module, self.scopes) or path
