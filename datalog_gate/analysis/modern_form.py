@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from functools import partial
+from typing import Any
 
 from datalog_gate.base.records import replace
 from datalog_gate.language import ast
-from datalog_gate.language.walk import nodes, variables, with_terms
-from datalog_gate.language.walk import terms as terms_of
+from datalog_gate.language.walk import map_children, nodes, variables
 from datalog_gate.schema.signatures import BUILTINS, Builtin
 
 
@@ -45,20 +46,15 @@ def _modernize(body: ast.Body, twice: Collection[str], own: Collection[str]) -> 
     return tuple(literals)
 
 
-def _within(literal: ast.Literal, twice: Collection[str], own: Collection[str]) -> ast.Literal:
-    match literal:
-        case ast.Negation():
-            return replace(literal, body=_modernize(literal.body, twice, own))
+def _within(node: Any, twice: Collection[str], own: Collection[str]) -> Any:
+    match node:
+        case ast.Negation() | ast.Aggregate():
+            return replace(node, body=_modernize(node.body, twice, own))
         case ast.Disjunction():
-            return replace(literal, branches=tuple(_modernize(branch, twice, own) for branch in literal.branches))
+            return replace(node, branches=tuple(_modernize(branch, twice, own) for branch in node.branches))
         case ast.Comparison():
-            left, right = (_within_term(side, twice, own) for side in (literal.left, literal.right))
-            return replace(literal, left=left, right=right)
-    return literal
-
-
-def _within_term(term: ast.Term, twice: Collection[str], own: Collection[str]) -> ast.Term:
-    return replace(term, body=_modernize(term.body, twice, own)) if isinstance(term, ast.Aggregate) else term
+            return map_children(node, partial(_within, twice=twice, own=own))
+    return node
 
 
 def _is_function(atom: ast.Atom, own: Collection[str]) -> bool:
@@ -81,18 +77,12 @@ def _put(
     match literal:
         case ast.Atom(arguments=(*_, last)) if last == variable and _is_function(literal, own):
             return ast.Comparison("=", _as_function(literal), function, span=literal.span)
-        case ast.Atom():
-            found, changed = _put_terms(terms_of(literal), variable, function)
-            return with_terms(literal, changed) if found else None
+        case ast.Atom() | ast.Comparison() | ast.Membership():
+            changed: ast.Literal = map_children(literal, partial(_put_term, variable, function))
+            return changed if changed != literal else None
         case ast.Negation(body=(ast.Atom() as test,)) if (builtin := BUILTINS.get(test.name)) and not builtin.outputs:
             put = None if _is_partial(function) else _put(test, variable, function, own)
             return replace(literal, body=(put,)) if put else None
-        case ast.Comparison():
-            found, (left, right) = _put_terms((literal.left, literal.right), variable, function)
-            return replace(literal, left=left, right=right) if found else None
-        case ast.Membership():
-            found, (term, *items) = _put_terms((literal.term, *literal.items), variable, function)
-            return replace(literal, term=term, items=tuple(items)) if found else None
     return None
 
 
@@ -101,20 +91,7 @@ def _is_partial(function: ast.Function) -> bool:
     return any(BUILTINS[name.removeprefix("builtin:")].partial for name in inner)
 
 
-def _put_terms(
-    terms: Sequence[ast.Term], variable: ast.Variable, function: ast.Function
-) -> tuple[bool, list[ast.Term]]:
-    changed = [_put_term(term, variable, function) for term in terms]
-    return changed != [*terms], changed
-
-
-def _put_term(term: ast.Term, variable: ast.Variable, function: ast.Function) -> ast.Term:
-    match term:
-        case ast.Variable():
-            return function if term == variable else term
-        case ast.BinaryOperation():
-            left, right = (_put_term(side, variable, function) for side in (term.left, term.right))
-            return replace(term, left=left, right=right)
-        case ast.Function():
-            return replace(term, arguments=tuple(_put_term(part, variable, function) for part in term.arguments))
-    return term
+def _put_term(variable: ast.Variable, function: ast.Function, term: ast.Term) -> Any:
+    if isinstance(term, ast.BinaryOperation | ast.Function):
+        return map_children(term, partial(_put_term, variable, function))
+    return function if term == variable else term

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from datalog_gate.base.records import replace
 from datalog_gate.language import ast
@@ -55,6 +56,24 @@ def with_terms(atom: ast.Atom, terms: Sequence[ast.Term]) -> ast.Atom:
         replace(named_argument, term=term) for named_argument, term in zip(atom.named, terms[count:], strict=True)
     )
     return replace(atom, arguments=tuple(terms[:count]), named=named)
+
+
+def map_children(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The node with other children."""
+    match node:
+        case ast.Atom():
+            return with_terms(node, tuple(map(change, terms(node))))
+        case ast.Comparison() | ast.BinaryOperation():
+            return replace(node, left=change(node.left), right=change(node.right))
+        case ast.Membership():
+            return replace(node, term=change(node.term), items=tuple(map(change, node.items)))
+        case ast.Function():
+            return replace(node, arguments=tuple(map(change, node.arguments)))
+        case ast.Negation():
+            return replace(node, body=tuple(map(change, node.body)))
+        case ast.Disjunction():
+            return replace(node, branches=tuple(tuple(map(change, branch)) for branch in node.branches))
+    return node
 
 
 def variables(roots: Iterable[Node]) -> Iterator[ast.Variable]:

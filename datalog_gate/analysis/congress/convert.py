@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, repeat
+from typing import Any
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.base.records import replace
 from datalog_gate.language import ast
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.printer import print_module
-from datalog_gate.language.walk import terms, variables, with_terms
+from datalog_gate.language.walk import map_children, variables
 
 UPDATES = {"+": ".insert", "-": ".delete"}
 
@@ -41,18 +43,19 @@ def _tidy(rule: ast.Rule) -> ast.Rule:
     return replace(rule, head=_renamed(rule.head), body=tuple(_tidy_literal(literal, once) for literal in rule.body))
 
 
-def _tidy_literal(literal: ast.Literal, once: set[str]) -> ast.Literal:
+def _tidy_literal(literal: ast.Literal, once: set[str]) -> Any:
     match literal:
         case ast.Atom():
-            rare = [isinstance(term, ast.Variable) and term.name in once for term in terms(literal)]
-            tidy = (ast.Wildcard() if single else term for term, single in zip(terms(literal), rare, strict=True))
-            return with_terms(_renamed(literal), tuple(tidy))
+            return map_children(_renamed(literal), partial(_tidy_term, once=once))
         case ast.Negation():
-            return replace(literal, body=tuple(_tidy_literal(inner, set()) for inner in literal.body))
+            return map_children(literal, partial(_tidy_literal, once=set()))
         case ast.Disjunction():
-            branches = tuple(tuple(_tidy_literal(literal, once) for literal in branch) for branch in literal.branches)
-            return replace(literal, branches=branches)
+            return map_children(literal, partial(_tidy_literal, once=once))
     return literal
+
+
+def _tidy_term(term: ast.Term, once: set[str]) -> ast.Term:
+    return ast.Wildcard() if isinstance(term, ast.Variable) and term.name in once else term
 
 
 def _renamed(atom: ast.Atom) -> ast.Atom:

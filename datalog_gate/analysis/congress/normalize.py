@@ -12,7 +12,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import FALSE, TRUE, Kind, Value
 from datalog_gate.language import ast
-from datalog_gate.language.walk import nodes, terms, variables, with_terms
+from datalog_gate.language.walk import map_children, nodes, terms, variables, with_terms
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.signatures import Builtin
 
@@ -95,12 +95,8 @@ class _Rewriting:
                 return (replace(literal, body=self._body(literal.body)),)
             case ast.Disjunction():
                 return (replace(literal, branches=tuple(map(self._body, literal.branches))),)
-            case ast.Comparison():
-                return (replace(literal, left=self._value(literal.left), right=self._value(literal.right)),)
-            case ast.Membership():
-                return (replace(literal, term=self._value(literal.term), items=tuple(map(self._value, literal.items))),)
-            case ast.Truth():
-                return (literal,)
+            case _:
+                return (map_children(literal, self._value),)
 
     def _atom(self, atom: ast.Atom, relation: Relation | None) -> ast.Atom:
         if relation is None:
