@@ -6,8 +6,9 @@ All names are resolved. The literals of a body are in an order that binds each v
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import wraps
 from operator import is_
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from datalog_gate.base.diagnostics import Span
@@ -205,6 +206,7 @@ class CheckedProgram:
         return (rule for stratum in self.strata for rule in stratum.rules)
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 MAX_ENTRIES = 32
 """The maximum number of cached values for each program, since stacks differ in their unknowns."""
@@ -227,6 +229,17 @@ class ProgramCache(Generic[T]):
             if value is not program:
                 values[key] = value
         return value
+
+
+def kept(compute: Callable[Concatenate[CheckedProgram, P], T]) -> Callable[Concatenate[CheckedProgram, P], T]:
+    """A function of a program and other arguments that keeps its results in a `ProgramCache`."""
+    cache = ProgramCache[T]()
+
+    @wraps(compute)
+    def get(program: CheckedProgram, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return cache.get(program, (args, *kwargs.values()), lambda: compute(program, *args, **kwargs))
+
+    return get
 
 
 def group_rules(rules: Iterable[CheckedRule]) -> dict[RelationRef, list[CheckedRule]]:

@@ -8,22 +8,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from datalog_gate.analysis.policy import Policy, Unlock
-from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum, kept
 from datalog_gate.schema.declaration import RelationRef
 
-_FOR_RELATIONS, _OVER_INPUTS = ProgramCache[CheckedProgram](), ProgramCache[CheckedProgram]()
 
-
+@kept
 def slice_for(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedProgram:
     """The strata that the `wanted` relations depend on."""
-    return _FOR_RELATIONS.get(program, wanted, lambda: _slice_for(program, wanted))
+    needed = set(wanted)
+    strata: list[Stratum] = []
+    for stratum in reversed(program.strata):
+        if not needed.isdisjoint(stratum.relations):
+            strata.append(stratum)
+            needed |= _read_relations(stratum)
+    return _slice(program, strata[::-1], needed & program.inputs)
 
 
 def layers(program: CheckedProgram, groups: Iterable[frozenset[RelationRef]]) -> Iterator[CheckedProgram]:
     """For each group the strata that it depends on and no earlier group does; last the others. Not cached."""
     rest, inputs_before = program, set[RelationRef]()
     for wanted in groups:
-        part = _slice_for(rest, wanted)
+        part = slice_for(rest, wanted)
         yield part
         inputs_before |= part.inputs
         derived = {name for stratum in part.strata for name in stratum.relations}
@@ -33,9 +38,16 @@ def layers(program: CheckedProgram, groups: Iterable[frozenset[RelationRef]]) ->
     yield _slice(program, rest.strata, (program.inputs - inputs_before) | (read & rest.inputs))
 
 
+@kept
 def slice_over(program: CheckedProgram, inputs: frozenset[RelationRef]) -> CheckedProgram:
     """The strata that depend only on these inputs."""
-    return _OVER_INPUTS.get(program, inputs, lambda: _slice_over(program, inputs))
+    available = set(inputs)
+    strata: list[Stratum] = []
+    for stratum in program.strata:
+        if _read_relations(stratum) <= available.union(stratum.relations):
+            strata.append(stratum)
+            available.update(stratum.relations)
+    return _slice(program, strata, inputs & program.inputs)
 
 
 def derivable(rules: Collection[CheckedRule], filled: Collection[RelationRef]) -> frozenset[RelationRef]:
@@ -63,26 +75,6 @@ def collect_dependencies(
         whole = frozenset(direct.union(*(reads.get(relation, frozenset()) for relation in direct)))
         reads.update(dict.fromkeys(stratum.relations, whole))
     return reads
-
-
-def _slice_for(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedProgram:
-    needed = set(wanted)
-    strata: list[Stratum] = []
-    for stratum in reversed(program.strata):
-        if not needed.isdisjoint(stratum.relations):
-            strata.append(stratum)
-            needed |= _read_relations(stratum)
-    return _slice(program, strata[::-1], needed & program.inputs)
-
-
-def _slice_over(program: CheckedProgram, inputs: frozenset[RelationRef]) -> CheckedProgram:
-    available = set(inputs)
-    strata: list[Stratum] = []
-    for stratum in program.strata:
-        if _read_relations(stratum) <= available.union(stratum.relations):
-            strata.append(stratum)
-            available.update(stratum.relations)
-    return _slice(program, strata, inputs & program.inputs)
 
 
 def _read_relations(stratum: Stratum) -> set[RelationRef]:

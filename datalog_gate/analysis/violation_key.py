@@ -67,9 +67,6 @@ def key_columns(policy: Policy, computed: Set[Cell]) -> tuple[str, ...]:
     return tuple(name for at, name in named if (policy.relation, at) not in computed)
 
 
-_COMPUTED = ir.ProgramCache[frozenset[Cell]]()
-
-
 def judges_transition(policy: Policy, reads: Mapping[RelationRef, frozenset[RelationRef]]) -> bool:
     """Whether a policy judges an operation, not the resulting state. `reads` is that of its policy set."""
     return any(is_old(relation) or relation in TRANSITION for relation in reads[policy.relation])
@@ -80,15 +77,12 @@ def compares_states(reads: Collection[RelationRef]) -> bool:
     return any(is_old(relation) or relation in TRANSITION - {"gate:request"} for relation in reads)
 
 
+@ir.kept
 def computed_cells(program: ir.CheckedProgram, indexes: bool = True) -> Set[Cell]:
     """The columns that some rule fills with the result of a builtin, an operator or an aggregate.
 
     Such a result may reach a column through other relations. With `indexes` the index of a list counts as computed.
     """
-    return _COMPUTED.get(program, indexes, lambda: _computed_cells(program, indexes))
-
-
-def _computed_cells(program: ir.CheckedProgram, indexes: bool) -> frozenset[Cell]:
     computed: set[Cell] = {
         (name, at)
         for name in program.inputs

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import CheckedProgram, Const, Fold, Match, ProgramCache, Var, Without
+from datalog_gate.analysis.program import CheckedProgram, Const, Fold, Match, ProgramCache, Var, Without, kept
 from datalog_gate.analysis.strata import reads
 from datalog_gate.analysis.taint import Taint, taint
 from datalog_gate.analysis.unknowns import possible
@@ -215,7 +215,7 @@ class FindingReader:
     @cached_property
     def _aggregating(self) -> frozenset[RelationRef]:
         """The relations with a rule that aggregates."""
-        return _AGGREGATING.get(self.rules.program, None, partial(_find_aggregating, self.rules.program))
+        return _find_aggregating(self.rules.program)
 
     def _find_refused(self, policy: Policy, subject: ResourceId | None) -> Iterator[Grant]:
         """The grants that ask for the service that the policy requires, and do not count."""
@@ -333,10 +333,10 @@ class FactUse(NamedTuple):
     columns: tuple[int, ...]
 
 
-_AGGREGATING = ProgramCache[frozenset[RelationRef]]()
 _AWAITED = ProgramCache[frozenset[Value]]()
 
 
+@kept
 def _find_aggregating(program: CheckedProgram) -> frozenset[RelationRef]:
     """The relations with a rule that aggregates."""
     rules = [rule for stratum in program.strata for rule in stratum.rules]
