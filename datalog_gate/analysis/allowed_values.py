@@ -32,16 +32,6 @@ OF_CALLS = (
 OF_PROPERTIES = (*OF_SCALARS, "heat:unknown", *OF_CALLS)
 OF_TABLES = ("gate:inventory", "gate:inventory_age")
 """Relations whose `table` names an inventory table."""
-_OF_SERVERS = (
-    "ACTIVE BUILD DELETED ERROR HARD_REBOOT MIGRATING PASSWORD PAUSED REBOOT REBUILD RESCUE RESIZE REVERT_RESIZE "
-    "SHELVED SHELVED_OFFLOADED SHUTOFF SOFT_DELETED SUSPENDED UNKNOWN VERIFY_RESIZE"
-)
-_OF_PORTS = "ACTIVE BUILD DOWN ERROR N/A"
-STATUSES = {
-    **dict.fromkeys(("nova:servers", "live:os:nova:server"), _OF_SERVERS),
-    **dict.fromkeys(("neutronv2:ports", "live:os:neutron:port"), _OF_PORTS),
-}
-"""The words that Nova's and Neutron's APIs give as the status of a server and of a port."""
 PARTS = ("metadata", "deletion_policy", "update_policy", "depends_on", "external_id", "condition")
 
 
@@ -116,8 +106,6 @@ def _listed(name: RelationRef, column: Column, types: Sequence[str], tables: Col
     plain = relation_name(name)
     if plain == "heat:resource" and column.name in ("type", "declared"):
         return Domain(frozenset(types), complete=False, listed=True)
-    if column.name == "status" and (statuses := STATUSES.get(plain)):
-        return Domain(frozenset(statuses.split()), complete=False, listed=True)
     if column.name == "table" and plain in OF_TABLES:
         return Domain(frozenset(tables), complete=False, listed=True)  # an operator may collect others
     return Domain(frozenset(column.allowed), column.closed, listed=True) if column.allowed else None
