@@ -74,7 +74,7 @@ class _Keys:
         waiting: list[tuple[ir.Operand, Conjunction, Collection[ir.Var]]] = [(var, body, known)]
         while waiting:
             operand, body, known = waiting.pop()
-            sources = _sources(operand, body)
+            sources = ir.find_sources([operand], body)
             closed = self.close(body, known)
             for match in _matches(body):
                 for at in (at for at, term in match.column_terms if term in sources):
@@ -233,21 +233,6 @@ def _new_name(relation: Relation, column: str, taken: Collection[str]) -> str:
     word = word if word.isidentifier() else "row"
     names = (word[0].lower(), word, *(f"{word[0].lower()}{at}" for at in range(2, len(taken) + 4)))
     return next(name for name in names if name not in taken)
-
-
-def _sources(operand: ir.Operand, body: Conjunction) -> frozenset[ir.Operand]:
-    """The variables of a body that an operand is, or is computed from."""
-
-    def reach(literal: ir.CheckedLiteral, sources: frozenset[ir.Operand]) -> Iterable[ir.Operand]:
-        terms: tuple[ir.Operand, ...] = ()
-        match literal:
-            case ir.Compare("=", left, right) if left in sources or right in sources:
-                terms = (left, right)
-            case ir.Call(_, inputs, outputs) if not sources.isdisjoint(outputs):
-                terms = inputs
-        return [term for term in terms if isinstance(term, ir.Var)]
-
-    return close([operand] if isinstance(operand, ir.Var) else [], body, reach)
 
 
 def _matches(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Match]:

@@ -5,7 +5,7 @@ All names are resolved. The literals of a body are in an order that binds each v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import wraps
 from operator import is_
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
@@ -284,6 +284,21 @@ def variables(literal: CheckedLiteral) -> Iterator[Var]:
     if isinstance(literal, Nesting):
         for inner in literal.body:
             yield from variables(inner)
+
+
+def find_sources(terms: Iterable[Pattern], body: Collection[CheckedLiteral]) -> Mapping[Var, None]:
+    """The variables among the terms, and those that a body computes them from by equations and calls."""
+    found = {term: None for term in terms if isinstance(term, Var)}
+    before = -1
+    while before < len(found):
+        before = len(found)
+        for literal in body:
+            match literal:
+                case Compare("=", left, right) if left in found or right in found:
+                    found.update({term: None for term in (left, right) if isinstance(term, Var)})
+                case Call(_, inputs, outputs) if not found.keys().isdisjoint(outputs):
+                    found.update({term: None for term in inputs if isinstance(term, Var)})
+    return found
 
 
 def map_matches(

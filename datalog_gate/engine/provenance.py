@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.program import operands, variables
+from datalog_gate.analysis.program import find_sources, operands, variables
 from datalog_gate.analysis.safety import ScopedLiteral, scope
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind, Row, Value, in_order, kind_of
@@ -83,7 +83,7 @@ class Provenance:
                         if found := self._failure(scoped.body, inner, cause):
                             return found[0], rows + found[1]
                 continue
-            sources = _sources(failed, body)
+            sources = find_sources(operands(failed), [scoped.literal for scoped in body])
             values = [binding[var] for var in sources if var in binding]
             for scoped in body:
                 fold = scoped.literal
@@ -168,18 +168,3 @@ def _fails(literal: ir.CheckedLiteral, cause: Cause) -> bool:
 def _holds(body: Sequence[ir.CheckedLiteral], cause: Cause) -> bool:
     """Whether the failed literal is in the body, or in an inner one."""
     return any(_fails(literal, cause) for literal in ir.all_literals(body))
-
-
-def _sources(literal: ir.CheckedLiteral, body: Sequence[ScopedLiteral]) -> dict[ir.Var, None]:
-    """The variables of a literal, and those that they are computed from."""
-    sources = {term: None for term in operands(literal) if isinstance(term, ir.Var)}
-    for _ in body:
-        for scoped in body:
-            other = scoped.literal
-            if isinstance(other, ir.Call) and not sources.keys().isdisjoint(other.outputs):
-                sources.update({term: None for term in other.inputs if isinstance(term, ir.Var)})
-            elif (
-                isinstance(other, ir.Compare) and other.comparator == "=" and {other.left, other.right} & sources.keys()
-            ):
-                sources.update({term: None for term in (other.left, other.right) if isinstance(term, ir.Var)})
-    return sources
