@@ -13,7 +13,7 @@ from typing import Any
 from datalog_gate.base.records import replace
 from datalog_gate.language import ast
 from datalog_gate.language.walk import map_children, nodes, variables
-from datalog_gate.schema.signatures import BUILTINS, Builtin
+from datalog_gate.schema.signatures import BUILTINS
 
 
 def modernize(module: ast.Module) -> ast.Module:
@@ -58,12 +58,8 @@ def _within(node: Any, twice: Collection[str], own: Collection[str]) -> Any:
 
 
 def _is_function(atom: ast.Atom, own: Collection[str]) -> bool:
-    builtin = _builtin(atom, own)
+    builtin = None if atom.name in own else BUILTINS.get(atom.name.removeprefix("builtin:"))
     return bool(builtin and len(builtin.outputs) == 1 and not atom.named and builtin.accepts(len(atom.arguments) - 1))
-
-
-def _builtin(atom: ast.Atom, own: Collection[str]) -> Builtin | None:
-    return None if atom.name in own else BUILTINS.get(atom.name.removeprefix("builtin:"))
 
 
 def _as_function(atom: ast.Atom) -> ast.Function:
