@@ -7,7 +7,7 @@ reads the derived relation. Rules that handle null (`x = null`, `x != null`, `x 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.base.diagnostics import Span
@@ -28,63 +28,41 @@ def remember(program: ir.CheckedProgram, columns: Mapping[Column, Span]) -> None
 
 
 def _read_columns(program: ir.CheckedProgram) -> Mapping[Column, Span]:
-    rules = [(rule, _Uses(rule)) for rule in program.rules]
-    wanted = {column for rule, uses in rules for column, _ in uses.read(rule, frozenset())}
-    passed: dict[Column, set[Column]] = {}
-    for rule, uses in rules:
-        for head, column in uses.hand_on(rule):
-            passed.setdefault(head, set()).add(column)
-    waiting = list(wanted)
-    while waiting:
-        following = passed.get(waiting.pop(), set()) - wanted
-        wanted |= following
-        waiting += following
+    """From the last rule to the first, since a column of a head is read by rules of its stratum and later ones. So the
+    first literal that reads a column comes last, and stays."""
     columns: dict[Column, Span] = {}
-    for rule, uses in rules:
-        for column, span in uses.read(rule, wanted):
-            if column[0] in program.inputs:
-                columns.setdefault(column, span)
-    return columns
+    for stratum in reversed(program.strata):
+        before = -1
+        while before < len(columns):
+            before = len(columns)
+            for rule in reversed(stratum.rules):
+                for column, span in reversed([*_read(rule, columns)]):
+                    columns.pop(column, None)
+                    columns[column] = span
+            if not stratum.recursive:
+                break
+    return {column: span for column, span in reversed(columns.items()) if column[0] in program.inputs}
 
 
-class _Uses:
-    """The matches of a rule, and how it uses its variables."""
-
-    def __init__(self, rule: ir.CheckedRule) -> None:
-        self.matches: list[ir.Match] = []
-        self.counts = Counter(var for literal in rule.body for var in ir.variables(literal))
-        """How often each variable occurs in the body."""
-        self.nullable: set[ir.Var] = set()
-        """The variables for which the rule handles null."""
-        for literal in ir.all_literals(rule.body):
-            match literal:
-                case ir.Match():
-                    self.matches.append(literal)
-                case ir.Compare() if literal.null_test:
-                    self.nullable.update(ir.variables(literal))
-                case ir.Call("??", (ir.Var() as value, _)):
-                    self.nullable.add(value)
-
-    def hand_on(self, rule: ir.CheckedRule) -> Iterator[tuple[Column, Column]]:
-        """Each column of the head, with the columns that its variable reads."""
-        heads: dict[ir.Pattern, list[Column]] = {}
-        for at, term in enumerate(rule.arguments):
-            if isinstance(term, ir.Var) and term not in self.nullable:
-                heads.setdefault(term, []).append((rule.relation, at))
-        if not heads:
-            return
-        for match in self.matches:
-            for at, term in match.column_terms:
-                yield from ((head, (match.relation, at)) for head in heads.get(term, ()))
-
-    def read(self, rule: ir.CheckedRule, wanted: Set[Column]) -> Iterator[tuple[Column, Span]]:
-        """The columns that the rule reads if the columns `wanted` of its head are read."""
-        passed = {term for at, term in enumerate(rule.arguments) if (rule.relation, at) in wanted}
-        for match in self.matches:
-            for at, term in match.column_terms:
-                if isinstance(term, ir.Const):
-                    is_read = term.value is not None
-                else:
-                    is_read = term not in self.nullable and (self.counts[term] > 1 or term in passed)
-                if is_read:
-                    yield (match.relation, at), match.span
+def _read(rule: ir.CheckedRule, wanted: Collection[Column]) -> Iterator[tuple[Column, Span]]:
+    """The columns that the rule reads if the columns `wanted` of its head are read, each with its literal."""
+    counts = Counter(var for literal in rule.body for var in ir.variables(literal))
+    passed = {term for at, term in enumerate(rule.arguments) if (rule.relation, at) in wanted}
+    matches: list[ir.Match] = []
+    nullable: set[ir.Var] = set()
+    for literal in ir.all_literals(rule.body):
+        match literal:
+            case ir.Match():
+                matches.append(literal)
+            case ir.Compare() if literal.null_test:
+                nullable.update(ir.variables(literal))
+            case ir.Call("??", (ir.Var() as value, _)):
+                nullable.add(value)
+    for match in matches:
+        for at, term in match.column_terms:
+            if isinstance(term, ir.Const):
+                is_read = term.value is not None
+            else:
+                is_read = term not in nullable and (counts[term] > 1 or term in passed)
+            if is_read:
+                yield (match.relation, at), match.span
