@@ -18,7 +18,7 @@ from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Span, did_yo
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
-from datalog_gate.language.walk import nodes, shared
+from datalog_gate.language.walk import shared
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.signatures import INTERPOLATE, PATTERN, Builtin
@@ -69,8 +69,7 @@ class Lowering:
             return  # the names say so
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
-        meaning = partial(self.names.relation, module=module)
-        slips = find_single_uses(rule, list(nodes(rule.body)), meaning)
+        slips = find_single_uses(rule, partial(self.names.relation, module=module))
         in_congress = module in self.names.congress  # there a variable that occurs once is how to say "any"
         errors = [slip for slip in slips if slip.severity == "error"]
         self.diagnostics += [slip for slip in errors if slip.code == "negated-once" or not in_congress]

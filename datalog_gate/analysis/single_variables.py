@@ -7,7 +7,7 @@ intended.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Advice, Diagnostic, Slips, Span, suggest_name
@@ -23,14 +23,13 @@ _WORDS = Slips(WORDS)
 Meaning = Callable[[ast.Atom], Relation | Builtin | None]
 
 
-def find_single_uses(rule: ast.Rule, body: Sequence[Node], meaning: Meaning, every: bool = False) -> list[Diagnostic]:
-    """Report variables that occur once: likely mistakes, or with `every` all of them. `body` are the nodes of the
-    rule's body."""
-    counts = Counter([node.name for node in (*nodes((rule.head,)), *body) if isinstance(node, ast.Variable)])
+def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnostic]:
+    """Report variables that occur once: likely mistakes, or with `every` all of them."""
+    counts = Counter([node.name for node in nodes((rule.head, *rule.body)) if isinstance(node, ast.Variable)])
     if 1 not in counts.values():
         return []
-    whole = (*rule.head.arguments, *rule.body)
-    negations = (node for node in nodes(whole) if isinstance(node, ast.Negation))
+    whole = nodes((*rule.head.arguments, *rule.body))
+    negations = (node for node in whole if isinstance(node, ast.Negation))
     negated = {variable.name for node in negations for variable in variables(node.body)}
     occurrences = (occurrence for occurrence in _occurrences(whole, meaning) if counts[occurrence.variable.name] == 1)
     slips, rows = Slips(counts), dict(_row_variables(whole, meaning))
@@ -51,7 +50,7 @@ class _Occurrence(NamedTuple):
 
 
 def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrence]:
-    for node in nodes(whole):
+    for node in whole:
         match node:
             case ast.Atom():
                 for name, column, term in _arguments(node, meaning(node)):
@@ -67,7 +66,7 @@ def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrenc
 
 def _row_variables(whole: Iterable[Node], meaning: Meaning) -> Iterator[tuple[Span, ast.Aggregate]]:
     """Yield the variables for keys in aggregates where equal terms make a difference."""
-    for node in nodes(whole):
+    for node in whole:
         if isinstance(node, ast.Aggregate) and node.function not in ("min", "max") and not node.distinct:
             for atom in (inner for inner in nodes(node.body) if isinstance(inner, ast.Atom)):
                 if isinstance(relation := meaning(atom), Relation):

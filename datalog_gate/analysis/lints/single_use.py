@@ -7,7 +7,6 @@ from functools import partial
 from datalog_gate.analysis.linting import Found, Review, lint
 from datalog_gate.analysis.single_variables import find_single_uses
 from datalog_gate.base.records import replace
-from datalog_gate.language.walk import nodes
 
 
 @lint(
@@ -18,7 +17,7 @@ from datalog_gate.language.walk import nodes
 def find_unused_variables(review: Review, every: bool = False) -> Found:
     names = review.names
     for rule, module in review.written:
-        for slip in find_single_uses(rule, list(nodes(rule.body)), partial(names.relation, module=module), every):
+        for slip in find_single_uses(rule, partial(names.relation, module=module), every):
             if module in names.congress:  # there a variable that occurs once is how to say "any"
                 yield from [replace(slip, severity="warning")] if slip.code == "forgotten-quotes" else []
             elif slip.severity == "warning":
