@@ -10,7 +10,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.patterns import compile_search
-from datalog_gate.base.values import FALSE, TRUE, Boolean, Value, print_value, show
+from datalog_gate.base.values import FALSE, TRUE, Boolean, Value, show
 from datalog_gate.schema.declaration import given_version
 
 Network = IPv4Network | IPv6Network
@@ -44,11 +44,6 @@ def name_of(operand: ir.Operand) -> str:
     if isinstance(operand, ir.Const):
         return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
     return operand.name or "the result"
-
-
-def quoted(value: Value) -> str:
-    """The value as a rule writes it."""
-    return print_value(value) if isinstance(value, str) else show(value)
 
 
 def twins(value: Value, text: bool = True) -> list[Value]:

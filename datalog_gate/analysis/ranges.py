@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import name_of, quoted
+from datalog_gate.analysis.constants import name_of
 from datalog_gate.analysis.linting import Review
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, show
+from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, print_value, show
 from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Column
 from datalog_gate.schema.signatures import CALLS
@@ -29,7 +29,7 @@ class Restriction(NamedTuple):
     column: str = ""
 
     def __str__(self) -> str:
-        return f"{self.comparator} {quoted(self.constant)}"
+        return f"{self.comparator} {print_value(self.constant)}"
 
     def admits(self, value: Value) -> bool:
         """Whether the value satisfies it. Values of different kinds have no order, and are not refused for it."""
@@ -112,7 +112,7 @@ class Ranges:
             if isinstance(term, ir.Var):
                 self._of(term).take(column)
             elif not _holds(column, term.value):
-                return f"{column.name} is never {quoted(term.value)}"
+                return f"{column.name} is never {print_value(term.value)}"
         return None
 
     def _add(self, literal: ir.CheckedLiteral) -> str | None:
@@ -136,7 +136,7 @@ class Ranges:
         left, comparator, right = compare.left, compare.comparator, compare.right
         if isinstance(left, ir.Const) and isinstance(right, ir.Const):
             holds = Restriction(comparator, right.value).admits(left.value)
-            return None if holds else f"{quoted(left.value)} {comparator} {quoted(right.value)} is false"
+            return None if holds else f"{print_value(left.value)} {comparator} {print_value(right.value)} is false"
         is_same = self.body.leader(left) == self.body.leader(right)
         return f"both sides of {comparator} are the same" if is_same and comparator in ("!=", "<", ">") else None
 

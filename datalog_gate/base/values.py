@@ -293,7 +293,7 @@ def show(value: Value) -> str:
 def print_value(value: Value) -> str:
     """The value as a rule writes it: null, a boolean, a number, or a string in double quotes."""
     if not isinstance(value, str):
-        return "null" if value is None else str(value)
+        return str(value) if isinstance(value, Decimal) else show(value)
     plain = value.isprintable() and '"' not in value and "\\" not in value
     return f'"{value if plain else "".join(map(_escape, value))}"'
 

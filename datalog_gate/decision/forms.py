@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.constants import TESTS, name_of, quoted, twins
+from datalog_gate.analysis.constants import TESTS, name_of, twins
 from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.base.values import Boolean, Kind, ResourceId, Value, kind_of
+from datalog_gate.base.values import Boolean, Kind, ResourceId, Value, kind_of, print_value
 from datalog_gate.schema.declaration import Column
 
 GUARDS = {"is_string": Kind.STRING, "is_number": Kind.NUMBER, "is_boolean": Kind.BOOLEAN}
@@ -55,14 +55,14 @@ class Asked:
         for given, span in self.given.items():
             match given, value:
                 case str(), str() if given.casefold() == value.casefold():
-                    advice = f"write {quoted(value)} as well, or instead"
+                    advice = f"write {print_value(value)} as well, or instead"
                 case str(), ResourceId() if given == value.path or given.casefold() == value.name.casefold():
                     advice = f'join it: `heat:resource(id={name}, name="{value.name}")`'
                 case _ if value in twins(given) or given in twins(value):
-                    advice = f"write `{name} in [{quoted(value)}, {quoted(given)}]`"
+                    advice = f"write `{name} in [{print_value(value)}, {print_value(given)}]`"
                 case _:
                     continue
-            message = f"is {quoted(value)}, but the rule asks for {quoted(given)}"
+            message = f"is {print_value(value)}, but the rule asks for {print_value(given)}"
             yield OtherForm(self.at, given, span, message, advice)
 
 
@@ -86,13 +86,13 @@ def find_form(at: int, condition: ir.Call, value: Value, placed: bool) -> OtherF
     whose value must be of one kind."""
     match condition, value:
         case ir.Call(name, (text, ir.Const(str() as part))), str() if _differs_in_case(name, value, part):
-            message = f"is {quoted(value)}: {name} with {quoted(part)} is case-sensitive"
+            message = f"is {print_value(value)}: {name} with {print_value(part)} is case-sensitive"
             folded = f'lower({name_of(text)}, low), {name}(low, "{part.lower()}")'
             advice = f'write "(?i){part}"' if name == "matches" else f"write {folded}"
             return OtherForm(at, part, condition.span, message, advice)
         case ir.Call(name, (ir.Var(),)), str() | int() | Boolean() if placed and not kind_of(value) & GUARDS[name]:
             kind = kind_of(value).describe()
-            message = f"is {quoted(value)}, a {kind}, which {name} excludes"
+            message = f"is {print_value(value)}, a {kind}, which {name} excludes"
             return OtherForm(at, name, condition.span, message, f"write a second rule with is_{kind}")
     return None
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import LONGEST, quoted, takes_given
+from datalog_gate.analysis.constants import LONGEST, takes_given
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
-from datalog_gate.base.values import ResourceId, Value
+from datalog_gate.base.values import ResourceId, Value, print_value
 from datalog_gate.decision.forms import MOST_ROWS, Asked, OtherForm, find_conditions, find_form
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.schema import cloud
@@ -184,13 +184,13 @@ class _MissReview:
             shown = self._secrets.row(match.relation, row)[at] == row[at]
             value = row[at]
             if shown and isinstance(value, str) and value not in known and value.casefold() in folded:
-                message = f"{column} is {quoted(value)}, but {join.own} of {relation} is"
-                message = f"{message} {quoted(folded[value.casefold()])}"
+                message = f"{column} is {print_value(value)}, but {join.own} of {relation} is"
+                message = f"{message} {print_value(folded[value.casefold()])}"
                 advice = f"join on lower case of both, `lower({column}, low)`"
                 yield _near_miss(message, span, advice)
                 break
             if shown and value in names and value not in known:
-                message = f"{column} is {quoted(value)}, the {join.other} of a row of {relation}"
+                message = f"{column} is {print_value(value)}, the {join.other} of a row of {relation}"
                 advice = f"join it with {join.other} too: a template may use either"
                 yield _near_miss(f"{message}, but the rule asks for the {join.own}", span, advice)
                 break

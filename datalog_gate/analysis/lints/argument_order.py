@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import ADDRESSES, name_of, quoted, read_network
+from datalog_gate.analysis.constants import ADDRESSES, name_of, read_network
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.diagnostics import suggest_code
+from datalog_gate.base.values import print_value
 
 HAYSTACK = {
     "starts_with": "whether {1} begins with {0}", "ends_with": "whether {1} ends with {0}",
@@ -57,11 +58,11 @@ def _find_order(call: ir.Call, body: BodyFacts) -> Found:
     inputs = [found[0] if len(found) == 1 else term for found, term in zip(given, call.inputs, strict=True)]
     match call.builtin, inputs:
         case ("replace" | "split" as name, [ir.Const(constant), ir.Var() as text, *_]):
-            message = f"{name} takes the text first, but its first argument is {quoted(constant)}"
+            message = f"{name} takes the text first, but its first argument is {print_value(constant)}"
             yield warn("argument-order", message, call.span, f"write {name}({name_of(text)}, ...)")
         case (name, [first, ir.Var() as text]) if name in HAYSTACK:
             if isinstance(first, ir.Const) or (body.listed(first) and not body.listed(text)):
-                shown = quoted(first.value) if isinstance(first, ir.Const) else name_of(first), name_of(text)
+                shown = print_value(first.value) if isinstance(first, ir.Const) else name_of(first), name_of(text)
                 message = f"{name} takes the text first: this does not test {HAYSTACK[name].format(*shown)}"
                 yield warn("argument-order", message, call.span, suggest_code(f"{name}({shown[1]}, {shown[0]})"))
         case ("cidr_contains", [ir.Var() as network, ir.Const(str() as inner)]):
@@ -73,8 +74,9 @@ def _find_order(call: ir.Call, body: BodyFacts) -> Found:
 def _find_large(call: ir.Call, inner: str, network: str) -> Found:
     several = read_network(inner)
     if several and 0 < several.prefixlen < several.max_prefixlen:
-        message = f"this holds if {network} contains all of {quoted(inner)}, not if {network} is within {quoted(inner)}"
-        swapped = (quoted(inner), network) if call.builtin == "cidr_contains" else (network, quoted(inner))
+        written = print_value(inner)
+        message = f"this holds if {network} contains all of {written}, not if {network} is within {written}"
+        swapped = (written, network) if call.builtin == "cidr_contains" else (network, written)
         yield warn("argument-order", message, call.span, suggest_code(f"{call.builtin}({', '.join(swapped)})"))
 
 

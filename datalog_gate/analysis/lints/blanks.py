@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.constants import quoted
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.diagnostics import Span, suggest_code
+from datalog_gate.base.values import print_value
 
 
 @lint(
@@ -29,4 +29,4 @@ def _find(operand: ir.Pattern, span: Span) -> Found:
         stripped = operand.value.strip()
         if stripped and stripped != operand.value:
             message = f"{operand.value!r} has a blank at its {'start' if operand.value[0].isspace() else 'end'}"
-            yield warn("unknown-value", message, span, suggest_code(quoted(stripped)))
+            yield warn("unknown-value", message, span, suggest_code(print_value(stripped)))

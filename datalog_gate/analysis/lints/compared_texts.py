@@ -9,11 +9,11 @@ import re
 
 from datalog_gate.analysis.allowed_values import OF_PROPERTIES
 from datalog_gate.analysis.bodies import Place
-from datalog_gate.analysis.constants import ADDRESSES, quoted, read_network
+from datalog_gate.analysis.constants import ADDRESSES, read_network
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.analysis.program import Match
 from datalog_gate.base.diagnostics import Span, suggest_code
-from datalog_gate.base.values import Kind
+from datalog_gate.base.values import Kind, print_value
 from datalog_gate.schema.declaration import Column, relation_name
 
 WILD = re.compile(r"\^.+|.+\$|.*\.[*+].*|[\w./:-]+[*%]|[*%][\w./:-]+")
@@ -47,10 +47,10 @@ def _find(text: str, span: Span, place: Place, review: Review) -> Found:
     if is_resource and column.name in ("stack", "name") and "::" in text:
         yield warn("unknown-value", f"{never}, which is a type", span, suggest_code(f'type="{text}"'))
     elif is_resource and column.name == "name" and "/" in text:
-        name = suggest_code(quoted(text.rpartition("/")[2]))
+        name = suggest_code(print_value(text.rpartition("/")[2]))
         yield warn("unknown-value", f"{never}: a name contains no slash", span, name)
     elif column.name == "path" and INDEX.search(text) and relation_name(match.relation) not in OF_PROPERTIES:
-        yield warn("unknown-value", never, span, suggest_code(quoted(INDEX.sub(r".\1", text))))
+        yield warn("unknown-value", never, span, suggest_code(print_value(INDEX.sub(r".\1", text))))
     elif not column.allowed and (review.relations[match.relation].named_only or (is_resource and at)):
         yield from _find_in_property(text, span, column, never)
 
@@ -77,5 +77,5 @@ def _other_address(custom: str, text: str) -> str | None:
     if custom == "ip_addr" and "/" in text:
         return f'write an address, or use cidr_contains("{text}", x) with a variable'
     if custom == "net_cidr" and "/" not in text:
-        return suggest_code(quoted(f"{text}/{0 if int(network.network_address) == 0 else network.max_prefixlen}"))
+        return suggest_code(print_value(f"{text}/{0 if int(network.network_address) == 0 else network.max_prefixlen}"))
     return None

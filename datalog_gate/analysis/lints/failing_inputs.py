@@ -11,9 +11,10 @@ from datetime import date
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import OF_NETWORKS, TESTS, name_of, quoted, read_network
+from datalog_gate.analysis.constants import OF_NETWORKS, TESTS, name_of, read_network
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.diagnostics import Advice, Diagnostic, format_count
+from datalog_gate.base.values import print_value
 
 OF_DAYS = ("days_until", "unpack_date", "unpack_datetime", "extract_date", "datetime_to_seconds")
 SIZE = re.compile(r"\s*\d+(\.\d+)? ?([kmgtpe]i?)?b?\s*", re.IGNORECASE)
@@ -42,7 +43,7 @@ def _find_other_values(call: ir.Call, body: BodyFacts) -> Found:
         written = given[0][0].value if len(given) == 1 else None
         if isinstance(written, str) and not read_network(written):
             advice = "write an address, or a network such as 10.0.0.0/8"
-            yield _error(call, f"{quoted(written)} is not a network", advice)
+            yield _error(call, f"{print_value(written)} is not a network", advice)
 
 
 def _error(call: ir.Call, message: str, advice: str) -> Diagnostic:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import quoted
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.diagnostics import suggest_code
+from datalog_gate.base.values import print_value
 
 CASES: Mapping[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
 
@@ -35,4 +35,4 @@ def _find(call: ir.Call, output: ir.Operand, body: BodyFacts) -> Found:
     for part, span in given:
         if (written := CASES[call.builtin](part)) != part:
             message = f"{call.builtin} never returns {part!r}"
-            yield warn("unknown-value", message, span, suggest_code(quoted(written)))
+            yield warn("unknown-value", message, span, suggest_code(print_value(written)))

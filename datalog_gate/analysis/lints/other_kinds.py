@@ -6,10 +6,10 @@ A template may say true where the rule asks for "true".
 from __future__ import annotations
 
 from datalog_gate.analysis.bodies import Given
-from datalog_gate.analysis.constants import quoted, twins
+from datalog_gate.analysis.constants import twins
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.diagnostics import suggest_code
-from datalog_gate.base.values import Kind
+from datalog_gate.base.values import Kind, print_value
 from datalog_gate.schema.declaration import RelationRef, relation_name
 
 BESIDE_VALUES = ("heat:metadata", "heat:environment", "heat:condition")
@@ -35,7 +35,7 @@ def find_other_kinds(review: Review) -> Found:
         for constant, span in given:
             others = twins(constant.value, relation_name(relation) not in UNCONVERTED)
             for twin in [other for other in others if other not in known][:1]:
-                here, there = quoted(constant.value), quoted(twin)
+                here, there = print_value(constant.value), print_value(twin)
                 what = "a string" if isinstance(constant.value, str) else "not a string"
                 code = f"{name.strip('_')} in [{there}, {here}]"
                 message = f"{here} is {what}: a template with {there} passes"

@@ -44,6 +44,7 @@ def find_other_units(review: Review) -> Found:
 
 
 def _find(body: BodyFacts, sizes: Sizes) -> Found:
+    parsed = {call.outputs[0] for call in body.around if isinstance(call, ir.Call) and call.builtin == "parse_size"}
     numbers: dict[tuple[int, Span], tuple[str, str]] = {}
     for literal in body.own:
         if isinstance(literal, ir.Match):
@@ -54,7 +55,10 @@ def _find(body: BodyFacts, sizes: Sizes) -> Found:
             for side, _, other in literal.from_each_side:
                 if size := sizes.get(body.leader(side)):
                     numbers |= dict.fromkeys(_numbers(other, body, literal.span), size)
-                    yield from _find_bytes(*size, literal, body)
+                    if other in parsed:
+                        message = f"{size[0]} is in {size[1]}, but parse_size returns bytes"
+                        advice = f"compare {name_of(side)} * {BYTES[size[1]]}"
+                        yield warn("kind-mismatch", message, literal.span, advice)
     for (number, span), (column, unit) in numbers.items():
         if number > MOST[unit]:
             message = f"{column} is in {unit}, and never as large as {number}"
@@ -77,14 +81,6 @@ def _guess(number: float, unit: str) -> str:
     while number > MOST[unit] / 64:
         number /= step
     return f"{number:g}"
-
-
-def _find_bytes(column: str, unit: str, compare: ir.Compare, body: BodyFacts) -> Found:
-    parsed = {call.outputs[0] for call in body.around if isinstance(call, ir.Call) and call.builtin == "parse_size"}
-    for side, _, other in compare.from_each_side:
-        if other in parsed:
-            message = f"{column} is in {unit}, but parse_size returns bytes"
-            yield warn("kind-mismatch", message, compare.span, f"compare {name_of(side)} * {BYTES[unit]}")
 
 
 def _numbers(operand: ir.Operand, body: BodyFacts, span: Span) -> Iterator[tuple[int, Span]]:

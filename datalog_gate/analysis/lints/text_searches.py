@@ -6,11 +6,11 @@ import re
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
-from datalog_gate.analysis.constants import TESTS, quoted
+from datalog_gate.analysis.constants import TESTS
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.analysis.patterns import find_looseness, find_problem
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import Value
+from datalog_gate.base.values import Value, print_value
 from datalog_gate.language import ast
 from datalog_gate.schema.signatures import PATTERN, Builtin
 
@@ -45,5 +45,5 @@ def _find(call: ir.Call, body: BodyFacts) -> Found:
             if isinstance(part, ir.Var):
                 yield from _find_loose(wanted, span)
         elif LIKE_PATTERN.search(wanted):
-            message = f"{call.builtin} looks for {quoted(wanted)} literally, not as a pattern"
+            message = f"{call.builtin} looks for {print_value(wanted)} literally, not as a pattern"
             yield warn("loose-pattern", message, span, "use matches, or remove the wildcards")
