@@ -79,6 +79,9 @@ def _relation(name: str) -> Relation | None:
         return None
     data = _data()[name]
     kinds = {column: [KINDS[letter] for letter in letters] for column, letters in data["columns"].items()}
-    words = {column: tuple(text.split()) for column, text in data.get("words", {}).items()}
-    columns = tuple(Column(name, reduce(or_, several), allowed=words.get(name, ())) for name, several in kinds.items())
-    return Relation(name, columns, tuple(data["key"]), data["meaning"])
+    words, units = data.get("words", {}), data.get("units", {})
+    columns = [
+        Column(column, reduce(or_, several), allowed=tuple(words.get(column, "").split()), unit=units.get(column, ""))
+        for column, several in kinds.items()
+    ]
+    return Relation(name, tuple(columns), tuple(data["key"]), data["meaning"])

@@ -94,6 +94,8 @@ class Column:
     """The numbers that can occur, if few."""
     custom: str = ""
     """A custom constraint of Heat, as in `Property`."""
+    unit: str = ""
+    """The unit of a size: ``GiB`` or ``MiB``."""
 
 
 PROJECT = Column("_project", Kind.STRING | Kind.NULL, "The project of the root stack; null where it is not known.")

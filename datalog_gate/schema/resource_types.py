@@ -33,6 +33,18 @@ _REFERENCES = re.compile(
     r"|stack|queue|user|user_data|container|domain|image|UserData|UserName|(LaunchConfiguration|\w+Group)Name"
 )
 """The names of string properties that may hold a `get_resource` although Heat's schema does not say so."""
+UNITS = {
+    "os:cinder:volume": {"size": "GiB"},
+    "os:glance:web_image": {"min_disk": "GiB", "min_ram": "MiB"},
+    "os:manila:share": {"size": "GiB"},
+    "os:nova:flavor": {"disk": "GiB", "ephemeral": "GiB", "ram": "MiB", "swap": "MiB"},
+    "os:nova:server.block_device_mapping": {"volume_size": "GiB"},
+    "os:nova:server.block_device_mapping_v2": {"ephemeral_size": "GiB", "swap_size": "MiB", "volume_size": "GiB"},
+    "os:trove:cluster.instances": {"volume_size": "GiB"},
+    "os:trove:instance": {"size": "GiB"},
+    "os:zun:container": {"memory": "MiB"},
+}
+"""The units of sizes by relation, which Heat's schema does not say."""
 _PLAIN = frozenset({"kind", "required", "default", "update_allowed", "custom", "pattern", "implemented", "status"})
 """The fields of a property that are stored as they are."""
 ANYTHING = Property("_value", "any")
@@ -59,7 +71,7 @@ def tables_of(kind: ResourceType) -> tuple[TypeTable, ...]:
     """The tables of a resource type, its own first."""
     scalars, containers = _split(kind.properties)
     key, stack = Column("_id", Kind.RESOURCE, "The resource."), Column("_stack", Kind.STRING, "The id of its stack.")
-    columns = (key, stack, *map(_column, scalars))
+    columns = (key, stack, *_columns(kind.relation, scalars))
     relation = Relation(kind.relation, columns, ("_id",), f"Every resource of type {kind.name}.", named_only=True)
     below = (table for container in containers for table in _below(container, relation, (key,), ()))
     return (TypeTable(relation, (), "columns", scalars), *below)
@@ -71,16 +83,16 @@ def _below(
     steps = (*steps, container)
     item = member_of(container)
     scalars, containers = _split(container.children)
+    name = f"{parent.name}.{_NO_WORD.sub('_', container.name)}"
     shape: Literal["columns", "value", "free"] = "columns"
-    columns = tuple(map(_column, scalars))
+    columns = _columns(name, scalars)
     if container.kind == "list":
         keys = _keyed(keys, Column("_index", Kind.NUMBER, "The position, from 0."))
     if not container.children and item.kind == "map":
         keys = _keyed(keys, Column("_key", Kind.STRING, "The key; of nested data the path, `a.0.b`."))
-        shape, columns = "free", (_column(ANYTHING),)
+        shape, columns = "free", _columns(name, (ANYTHING,))
     elif not container.children:
-        shape, columns = "value", (_column(replace(item, name="_value", required=item.kind != "any")),)
-    name = f"{parent.name}.{_NO_WORD.sub('_', container.name)}"
+        shape, columns = "value", _columns(name, (replace(item, name="_value", required=item.kind != "any"),))
     meaning = f"The members of {name.partition('.')[2]}."
     relation = Relation(name, (*keys, *columns), tuple(key.name for key in keys), meaning, named_only=True)
     yield TypeTable(relation, steps, shape, scalars)
@@ -110,7 +122,12 @@ def _may_refer(scalar: Property) -> bool:
     return "." in scalar.custom or bool(names_others and not scalar.allowed)
 
 
-def _column(scalar: Property) -> Column:
+def _columns(relation: str, scalars: tuple[Property, ...]) -> tuple[Column, ...]:
+    units = UNITS.get(relation, {})
+    return tuple([_column(scalar, units.get(scalar.name, "")) for scalar in scalars])
+
+
+def _column(scalar: Property, unit: str) -> Column:
     """The column of a scalar property. It can be null unless Heat requires a value or has a default."""
     kinds = SCALARS[scalar.kind] | (Kind.RESOURCE if _may_refer(scalar) else Kind(0))
     if not scalar.required and scalar.default is None:
@@ -125,6 +142,7 @@ def _column(scalar: Property) -> Column:
         range=scalar.range,
         numbers=numbers,
         custom=scalar.custom,
+        unit=unit,
     )
 
 

@@ -10,26 +10,14 @@ from datalog_gate.analysis.bodies import BodyFacts, Given
 from datalog_gate.analysis.constants import name_of
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.schema.declaration import relation_name
+from datalog_gate.schema.declaration import Column
 
-UNITS = {
-    ("os:cinder:volume", "size"): "GiB", ("cinder:volumes", "size"): "GiB", ("os:manila:share", "size"): "GiB",
-    ("os:trove:instance", "size"): "GiB", ("os:trove:cluster.instances", "volume_size"): "GiB",
-    ("os:nova:flavor", "disk"): "GiB", ("os:nova:flavor", "ephemeral"): "GiB", ("os:nova:flavor", "ram"): "MiB",
-    ("os:nova:flavor", "swap"): "MiB", ("nova:flavors", "disk"): "GiB", ("nova:flavors", "ephemeral"): "GiB",
-    ("nova:flavors", "ram"): "MiB", ("os:glance:web_image", "min_disk"): "GiB",
-    ("os:glance:web_image", "min_ram"): "MiB", ("os:nova:server.block_device_mapping", "volume_size"): "GiB",
-    ("os:nova:server.block_device_mapping_v2", "volume_size"): "GiB",
-    ("os:nova:server.block_device_mapping_v2", "ephemeral_size"): "GiB",
-    ("os:nova:server.block_device_mapping_v2", "swap_size"): "MiB", ("os:zun:container", "memory"): "MiB",
-}  # fmt: skip
-"""The units of columns that hold a size."""
 STEP = 1024
 MOST = {"GiB": 64 * STEP, "MiB": 64 * STEP * STEP}
 """64 TiB. A single thing is rarely larger, so a larger number probably has a smaller unit."""
 BYTES = {"GiB": "1024 * 1024 * 1024", "MiB": "1024 * 1024"}
-Sizes = Mapping[ir.Operand, tuple[str, str]]
-"""The columns and units of sizes, by the class of variables that holds one, or one with a default."""
+Sizes = Mapping[ir.Operand, Column]
+"""The columns of sizes, by the class of variables that holds one, or one with a default."""
 
 
 @lint(
@@ -45,7 +33,7 @@ def find_other_units(review: Review) -> Found:
 
 def _find(body: BodyFacts, sizes: Sizes) -> Found:
     parsed = {call.outputs[0] for call in body.around if isinstance(call, ir.Call) and call.builtin == "parse_size"}
-    numbers: dict[tuple[int, Span], tuple[str, str]] = {}
+    numbers: dict[tuple[int, Span], Column] = {}
     for literal in body.own:
         if isinstance(literal, ir.Match):
             for _, term in literal.column_terms:
@@ -56,22 +44,21 @@ def _find(body: BodyFacts, sizes: Sizes) -> Found:
                 if size := sizes.get(body.leader(side)):
                     numbers |= dict.fromkeys(_numbers(other, body, literal.span), size)
                     if other in parsed:
-                        message = f"{size[0]} is in {size[1]}, but parse_size returns bytes"
-                        advice = f"compare {name_of(side)} * {BYTES[size[1]]}"
+                        message = f"{size.name} is in {size.unit}, but parse_size returns bytes"
+                        advice = f"compare {name_of(side)} * {BYTES[size.unit]}"
                         yield warn("kind-mismatch", message, literal.span, advice)
-    for (number, span), (column, unit) in numbers.items():
-        if number > MOST[unit]:
-            message = f"{column} is in {unit}, and never as large as {number}"
-            yield warn("kind-mismatch", message, span, f"write the number of {unit}, {_guess(number, unit)}")
+    for (number, span), size in numbers.items():
+        if number > MOST[size.unit]:
+            message = f"{size.name} is in {size.unit}, and never as large as {number}"
+            yield warn("kind-mismatch", message, span, f"write the number of {size.unit}, {_guess(number, size.unit)}")
 
 
 def _find_sizes(body: BodyFacts, review: Review) -> Sizes:
-    sizes: dict[ir.Operand, tuple[str, str]] = {}
+    sizes: dict[ir.Operand, Column] = {}
     for operand, places in body.classes():
-        for match, at in places:
-            column = review.column((match, at)).name
-            if unit := UNITS.get((relation_name(match.relation), column)):
-                sizes |= dict.fromkeys(body.defaults(operand), (column, unit))
+        for column in map(review.column, places):
+            if column.unit:
+                sizes |= dict.fromkeys(body.defaults(operand), column)
     return sizes
 
 
