@@ -271,7 +271,7 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
     checked = Checked(tuple(modules), rules.program, rules.policies, rules.unlocks, rules.warnings, rules.silenced)
     tests = {Path(file.file).parent / "test.yaml" for file in files}
     tested = {name for test in tests if test.is_file() for case in read_cases(test) for name, _ in case.policies}
-    if lints := lint_rules(modules, checked, tested, catalogue):
+    if lints := lint_rules(checked, tested, catalogue):
         raise RulesError(lints, rules.sources)
 
 

@@ -197,22 +197,18 @@ def find_lints(review: Review, loading: bool) -> Found:
             yield from known_lint.find(review)
 
 
-def lint_rules(
-    modules: Sequence[ast.Module], checked: Checked, tested: Collection[str], catalogue: Catalogue = SHIPPED
-) -> tuple[Diagnostic, ...]:
+def lint_rules(checked: Checked, tested: Collection[str], catalogue: Catalogue = SHIPPED) -> tuple[Diagnostic, ...]:
     """All that is to say of valid rules; `tested` are the policies that a test expects."""
-    review = review_checked(modules, checked, tested, catalogue)
-    warnings, silenced = silence(modules, [*find_lints(review, loading=False)])
-    unused = find_unused(modules, [*checked.silenced, *silenced])
+    review = review_checked(checked, tested, catalogue)
+    warnings, silenced = silence(checked.modules, [*find_lints(review, loading=False)])
+    unused = find_unused(checked.modules, [*checked.silenced, *silenced])
     return in_order([*checked.warnings, *warnings, *unused])
 
 
-def review_checked(
-    modules: Sequence[ast.Module], checked: Checked, tested: Collection[str], catalogue: Catalogue = SHIPPED
-) -> Review:
+def review_checked(checked: Checked, tested: Collection[str], catalogue: Catalogue = SHIPPED) -> Review:
     program, policies, unlocks = checked.program, checked.policies, checked.unlocks
-    names, rules = Names(modules, {}, catalogue=catalogue), tuple(program.rules)
-    return Review(modules, names, rules, program.relations, policies, unlocks=unlocks, tested=tested)
+    names, rules = Names(checked.modules, {}, catalogue=catalogue), tuple(program.rules)
+    return Review(checked.modules, names, rules, program.relations, policies, unlocks=unlocks, tested=tested)
 
 
 def warn(code: str, message: str, span: Span, suggestion: str) -> Diagnostic:

@@ -287,7 +287,7 @@ def find_by(lint: Lint, text: str) -> list[Diagnostic]:
     """What one lint says of rules, of which a test expects the policy `a`; or the error that it is."""
     modules, notes = parse_all(_modules({"rules.dl": text}))
     try:
-        return list(lint.find(review_checked(modules, check(modules, problems=notes), ("a",))))
+        return list(lint.find(review_checked(check(modules, problems=notes), ("a",))))
     except RulesError as error:
         return list(error.diagnostics)
 
