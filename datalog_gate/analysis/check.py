@@ -118,6 +118,7 @@ def check(
     names = names or Names(modules, {}, catalogue=catalogue)
     needed = [module for module in modules if focus is None or module.name in focus.needed]
     draft = _Draft(names, needed, focus, problems, [*problems])
+    draft.diagnostics += check_silences(draft.own)
     for run in PASSES:
         draft.diagnostics += run(draft)
     if draft.program is None or not draft.valid:
@@ -135,10 +136,6 @@ def check(
 
 def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(diagnostic.severity == "error" for diagnostic in diagnostics)
-
-
-def _check_silences(draft: _Draft) -> Iterable[Diagnostic]:
-    return check_silences(draft.own)
 
 
 def _translate_congress(draft: _Draft) -> Iterable[Diagnostic]:
@@ -244,8 +241,7 @@ def _order_strata(draft: _Draft) -> Iterable[Diagnostic]:
 
 def _add_old_versions(draft: _Draft) -> Iterable[Diagnostic]:
     """``q(s) :- old:p(s)`` => also the rules of `old:p`, which replace its stand-in."""
-    catalogue, inputs = draft.names.catalogue, {EFFECTIVE.name}
-    draft.old_rules, added, diagnostics = with_old_state(draft.rules, draft.relations, inputs, catalogue)
+    draft.old_rules, added, diagnostics = with_old_state(draft.rules, draft.relations, draft.names.catalogue)
     draft.relations |= added
     return diagnostics
 
@@ -305,7 +301,6 @@ def _make_program(draft: _Draft) -> Iterator[Diagnostic]:
 
 
 PASSES: tuple[Callable[[_Draft], Iterable[Diagnostic]], ...] = (
-    _check_silences,
     _translate_congress,
     _lower_modules,
     _find_unread,

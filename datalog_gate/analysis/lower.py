@@ -16,7 +16,7 @@ from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.single_variables import find_single_uses
 from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Span, did_you_mean, format_count
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.base.values import Kind
+from datalog_gate.base.values import NO_KIND
 from datalog_gate.language import ast
 from datalog_gate.language.walk import shared
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
@@ -253,7 +253,7 @@ class Lowering:
         name = f"{self._module}:{what}#{span.line}.{span.column}"
         while name in self.relations:
             name += "'"
-        self.relations[name] = Relation(name, tuple(Column(f"{at}", Kind(0)) for at in range(width)), generated=what)
+        self.relations[name] = Relation(name, tuple(Column(f"{at}", NO_KIND) for at in range(width)), generated=what)
         return name
 
     def _terms(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[ir.Pattern, ...], Conjunction]:

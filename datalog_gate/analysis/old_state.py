@@ -17,7 +17,7 @@ from datalog_gate.base.diagnostics import NOWHERE, Diagnostic
 from datalog_gate.base.records import replace
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation, RelationRef, current_version, is_old, old_version, relation_name
-from datalog_gate.schema.relations import TRANSITION
+from datalog_gate.schema.relations import EFFECTIVE, TRANSITION
 
 Reads = Mapping[RelationRef, Collection[RelationRef]]
 """By derived relation, the relations that its rules read."""
@@ -40,14 +40,10 @@ def copy_of(source: RelationRef, target: RelationRef, width: int) -> CheckedRule
 
 
 def with_old_state(
-    rules: Sequence[CheckedRule],
-    relations: Mapping[RelationRef, Relation],
-    stack_inputs: Collection[str],
-    catalogue: Catalogue,
+    rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], catalogue: Catalogue
 ) -> tuple[list[CheckedRule], dict[RelationRef, Relation], list[Diagnostic]]:
     """Add copies of the rules that are read as `old:p`, and drop the stand-ins. Return the rules, the relations that
-    the copies add, and diagnostics. `stack_inputs` are the inputs, besides those of the catalogue, that stacks fill. A
-    relation that depends on the change itself has no old version."""
+    the copies add, and diagnostics. A relation that depends on the change itself has no old version."""
     own = [rule for rule in rules if not is_old(rule.relation)]
     by_head = group_rules(own)
     read = {
@@ -55,9 +51,8 @@ def with_old_state(
         for name, its_rules in by_head.items()
     }
     inputs = frozenset[RelationRef]().union(*read.values()) - by_head.keys()
-    roots = {
-        name for name in inputs if name in stack_inputs or (not is_old(name) and catalogue.relation(old_version(name)))
-    }
+    filled = {name for name in inputs if not is_old(name) and catalogue.relation(old_version(name))}
+    roots = filled | (inputs & {EFFECTIVE.name})
     moving = _dependents(read, roots)
     changing = _dependents(read, {name for name in inputs if is_old(name) or name in TRANSITION - {"gate:request"}})
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import did_you_mean
-from datalog_gate.base.values import Kind
+from datalog_gate.base.values import NO_KIND, Kind
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.schema.resource_types import SCALARS, member_of
 
@@ -23,7 +23,7 @@ class PathMeaning(NamedTuple):
     the path leads, in steps, tells which of several types the author may have meant."""
 
     steps: int
-    kinds: Kind = Kind(0)
+    kinds: Kind = NO_KIND
     problem: str = ""
     suggestion: str | None = None
 
@@ -35,7 +35,7 @@ def read_path(path: str, types: Sequence[ResourceType], whole: bool, others: Col
     meanings = [_in_type(steps, kind, whole) for kind in types]
     good = [meaning.kinds for meaning in meanings if not meaning.problem]
     if good:
-        kinds = Kind(0)
+        kinds = NO_KIND
         for given in good:
             kinds |= given
         return PathMeaning(len(steps), kinds)

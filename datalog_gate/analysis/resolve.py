@@ -22,7 +22,7 @@ from datalog_gate.base.diagnostics import (
     suggest_name,
 )
 from datalog_gate.base.records import dataclass, field, replace
-from datalog_gate.base.values import Kind
+from datalog_gate.base.values import NO_KIND, Kind
 from datalog_gate.language import ast
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import ALL, OLD, Column, Relation, all_version, old_version
@@ -32,7 +32,6 @@ ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _KINDS = (Kind.NULL, Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.ANY)
 AGGREGATES = get_args(ast.AggregateFunction)
-NO_KIND = Kind(0)
 KINDS = {str(kind.name).lower(): kind for kind in _KINDS}
 
 
@@ -127,9 +126,7 @@ class Names:
             reported = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
             for statement in module.statements:
                 match statement:
-                    case ast.Rule(head):
-                        name, span = head.name.rpartition(":")[2], head.name_span
-                    case ast.Declaration(name, span=span):
+                    case ast.Rule(ast.Atom(name, name_span=span)) | ast.Declaration(name, span=span):
                         name = name.rpartition(":")[2]
                     case _:
                         continue
@@ -244,24 +241,22 @@ class Names:
         no names."""
         name, span = atom.name, atom.name_span
         message = f"nothing defines {name}: it is empty"
-        if self.lenient:
-            suggestion = self._suggestion(name, self._relation_names(module))
-            self._report("undefined-relation", message, span, suggestion, severity="warning")
-            columns = [str(at) for at in range(len(atom.arguments))] + [named.column for named in atom.named]
-            empty = Relation(name, tuple(Column(column, Kind(0)) for column in columns))
-            return self._empty.setdefault(name, empty)
-        if module not in self.congress:
+        if not self.lenient and module not in self.congress:
             self._elsewhere(atom, module)
             return None
         suggestion = self._suggestion(name, self._relation_names(module))
-        if atom.named:
+        if not self.lenient and atom.named:
             message = f"nothing defines {name}, so its columns have no names"
             self._report("undefined-relation", message, span, suggestion)
             return None
         self._report("undefined-relation", message, span, suggestion, severity="warning")
+        if self.lenient:
+            columns = [str(at) for at in range(len(atom.arguments))] + [named.column for named in atom.named]
+            empty = Relation(name, tuple(Column(column, NO_KIND) for column in columns))
+            return self._empty.setdefault(name, empty)
         full_name = name if ":" in name else f"{module}:{name}"
         self.undeclared.add(full_name)
-        return self._empty.setdefault(full_name, _numbered(full_name, (Kind(0),) * len(atom.arguments)))
+        return self._empty.setdefault(full_name, _numbered(full_name, (NO_KIND,) * len(atom.arguments)))
 
     def _elsewhere(self, atom: ast.Atom, module: str) -> None:
         """Report an undefined relation, or one that another module defines under this name."""
@@ -341,7 +336,7 @@ class Names:
             self._report("redefined", f"{bare} is declared twice", declaration.span, "keep one of the two")
         columns = []
         for column in declaration.columns:
-            kinds = Kind(0)
+            kinds = NO_KIND
             for word in column.kinds:
                 if word not in KINDS:
                     near = closest(word, KINDS) or ", ".join(KINDS)

@@ -90,7 +90,7 @@ def _scope(
         elif isinstance(literal, ir.Compare) and literal.comparator != "=":
             needs = frozenset(variables(literal))
         by_binding.append(ScopedLiteral(literal, needs, inner))
-    equations = [literal for literal in body if isinstance(literal, ir.Compare) and literal.comparator == "="]
+    equations = (literal for literal in body if isinstance(literal, ir.Compare) and literal.comparator == "=")
     tests = [literal for literal in equations if literal.when_unknown or literal.null_test]
     if not tests:
         return tuple(by_binding)

@@ -11,11 +11,10 @@ from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Severity, Span
 from datalog_gate.base.records import dataclass, field, replace
-from datalog_gate.base.values import NOT_NULL, Kind, kind_of
+from datalog_gate.base.values import NO_KIND, NOT_NULL, Kind, kind_of
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
 from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 
-NOTHING = Kind(0)
 BUT_NULL, BUT_MIXED = ~Kind.NULL, ~Kind.MIXED
 ORDERED = Kind.NUMBER | Kind.STRING
 NEVER_MEET = "the two are never equal: compare values of the same kind"
@@ -24,7 +23,7 @@ ADVICE = {
     (Kind.NUMBER, Kind.STRING): "write the number without quotes",
     (Kind.BOOLEAN, Kind.STRING): "write true or false without quotes",
     (Kind.BOOLEAN, Kind.NUMBER): "write true or false",
-    (Kind(0), Kind.STRING): "a constant is never a resource: join with the _id of another relation",
+    (NO_KIND, Kind.STRING): "a constant is never a resource: join with the _id of another relation",
     (Kind.STRING, Kind.NULL): "it is never null: remove the test",
     (Kind.NUMBER, Kind.NULL): "it is never null: remove the test",
 }
@@ -167,7 +166,7 @@ class Inference:
     def _columns(self, match: ir.Match) -> list[Kind]:
         """The kinds of the columns of a match. During checks, a column that no rule fills has any kind but null."""
         kinds = self.kinds[match.relation]
-        return [kind or NOT_NULL for kind in kinds] if self.judging and NOTHING in kinds else kinds
+        return [kind or NOT_NULL for kind in kinds] if self.judging and NO_KIND in kinds else kinds
 
     @staticmethod
     def _meet(kinds: Kinds, var: ir.Var, given: Kind, joined: bool) -> None:
@@ -176,7 +175,7 @@ class Inference:
         before = kinds.get(var)
         if before is not given:  # every set of kinds is one object
             met = given if before is None else before & given
-            kinds[var] = met if met & Kind.ANY else NOTHING
+            kinds[var] = met if met & Kind.ANY else NO_KIND
 
     def _given(self, call: ir.Call, column: Column, kinds: Kinds) -> Kind:
         if call.builtin == "??":
@@ -247,7 +246,7 @@ class Inference:
                 if not given & wanted[at]:
                     what = f"the column {columns[at].name} of {match.relation} is"
                     self._mismatch(what, wanted[at], given, match.span, argument)
-            elif given == NOTHING and not self._is_reported(argument):
+            elif given == NO_KIND and not self._is_reported(argument):
                 what = f"{columns[at].name} of {match.relation}, which is {wanted[at].describe()}"
                 self._report("kind-mismatch", f"{name_of(argument)} can never equal {what}", match.span, NEVER_MEET)
 

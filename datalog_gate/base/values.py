@@ -50,6 +50,7 @@ class Kind(IntFlag):
 
 _KINDS = tuple(map(Kind, range(128)))
 """Every set of kinds, since `enum` takes ten times as long to combine two."""
+NO_KIND = Kind(0)
 NOT_NULL = Kind.ANY & ~Kind.NULL
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.text_parts import differ
-from datalog_gate.base.values import EXACT, NOT_NULL, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
+from datalog_gate.base.values import EXACT, NO_KIND, NOT_NULL, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
 
 if TYPE_CHECKING:
     from datalog_gate.language.ast import Comparator
@@ -122,7 +122,7 @@ def _several(row: Row) -> bool:
 
 
 def _kinds(values: Iterable[Value]) -> Kind:
-    return reduce(or_, map(kinds_of, values), Kind(0)) & ~Kind.NULL
+    return reduce(or_, map(kinds_of, values), NO_KIND) & ~Kind.NULL
 
 
 def _distinct(certain: Collection[Row]) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from datalog_gate.base.records import dataclass, replace
-from datalog_gate.base.values import Kind
+from datalog_gate.base.values import NO_KIND, Kind
 from datalog_gate.schema.declaration import Column, Property, Relation, ResourceType
 
 HEATS = {"27": "27.0.1", "26": "26.0.2", "25": "25.0.2", "24": "24.1.2"}
@@ -129,7 +129,7 @@ def _columns(relation: str, scalars: tuple[Property, ...]) -> tuple[Column, ...]
 
 def _column(scalar: Property, unit: str) -> Column:
     """The column of a scalar property. It can be null unless Heat requires a value or has a default."""
-    kinds = SCALARS[scalar.kind] | (Kind.RESOURCE if _may_refer(scalar) else Kind(0))
+    kinds = SCALARS[scalar.kind] | (Kind.RESOURCE if _may_refer(scalar) else NO_KIND)
     if not scalar.required and scalar.default is None:
         kinds |= Kind.NULL
     allowed = tuple(map(str, scalar.allowed)) if scalar.kind == "string" else ()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass, field, replace
-from datalog_gate.base.values import FALSE, TRUE, Kind, Value
+from datalog_gate.base.values import FALSE, NO_KIND, TRUE, Kind, Value
 from datalog_gate.language import ast
 from datalog_gate.language.walk import map_children, nodes, terms, variables, with_terms
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
@@ -21,7 +21,6 @@ WORDS: Mapping[str, tuple[Kind, Value]] = {
     "True": (Kind.BOOLEAN, TRUE), "False": (Kind.BOOLEAN, FALSE), "None": (Kind.NULL, None),
 }  # fmt: skip
 """The value of a word or text in a column that can hold that kind."""
-NO_KIND = Kind(0)
 TEXTS = ("True", "False", "None")
 NO_VARIABLES = (*WORDS, "or", "in")
 COMPARATORS: Mapping[str, ast.Comparator] = {"lt": "<", "lteq": "<=", "gt": ">", "gteq": ">=", "equal": "="}
