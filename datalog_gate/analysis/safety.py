@@ -35,10 +35,12 @@ def order(rule: ir.CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> 
 
 @dataclass(frozen=True, slots=True)
 class ScopedLiteral:
-    """A literal of a body, the variables that must have a value before it, and the literals of its own body."""
+    """A literal of a body, the variables that must have a value before it, those that have one after it, and the
+    literals of its own body."""
 
     literal: ir.CheckedLiteral
     needs: frozenset[ir.Var]
+    binds: frozenset[ir.Var]
     body: Scoped = ()
 
     def ready(self, bound: Container[ir.Var]) -> bool:
@@ -51,6 +53,7 @@ class ScopedLiteral:
 
 
 Scoped = tuple[ScopedLiteral, ...]
+_NEEDS_NOTHING: tuple[frozenset[ir.Var], Scoped] = frozenset(), ()
 
 
 def scope(rule: ir.CheckedRule) -> Scoped:
@@ -65,10 +68,8 @@ def scope(rule: ir.CheckedRule) -> Scoped:
 def _scope(
     body: Sequence[ir.CheckedLiteral], outside: Iterable[ir.Operand], given: frozenset[ir.Var] = frozenset()
 ) -> Scoped:
-    """Compute what the literals of a body need.
-
-    `outside` are the operands around the body, `given` the variables among them that have a value: those that the
-    literal of an inner body needs.
+    """What the literals of a body need. `outside` are the operands around it, `given` the variables among them that
+    have a value: those that the literal of an inner body needs.
 
     If another literal can bind x, ``x = null`` is a test and needs x. So is an equation that unknowns satisfy: a lookup
     by the other side's value would miss rows with an unknown x.
@@ -78,34 +79,38 @@ def _scope(
     occurrences = Counter(var for literal in body for var in set(variables(literal))) if has_inner else {}
     by_binding = []
     for literal in body:
-        needs: frozenset[ir.Var] = frozenset()
-        inner: Scoped = ()
+        needs, inner = _NEEDS_NOTHING
         if isinstance(literal, ir.Call):
             needs = frozenset(term for term in literal.inputs if isinstance(term, ir.Var))
         elif isinstance(literal, ir.Nesting):
             shared = (var for var in variables(literal) if var in around or occurrences[var] > 1)
             needs = frozenset(shared) - binds(literal)
-            terms = literal.terms if isinstance(literal, ir.Fold) else ()
-            inner = _scope(literal.body, (*needs, *terms), needs)
+            inner = _scope(literal.body, (*needs, *_terms(literal)), needs)
         elif isinstance(literal, ir.Compare) and literal.comparator != "=":
             needs = frozenset(variables(literal))
-        by_binding.append(ScopedLiteral(literal, needs, inner))
-    equations = (literal for literal in body if isinstance(literal, ir.Compare) and literal.comparator == "=")
+        by_binding.append(ScopedLiteral(literal, needs, frozenset(binds(literal)), inner))
+    equations = [literal for literal in body if isinstance(literal, ir.Compare) and literal.comparator == "="]
     tests = [literal for literal in equations if literal.when_unknown or literal.null_test]
     if not tests:
         return tuple(by_binding)
     matched = given.union(var for literal in body if isinstance(literal, ir.Match) for var in variables(literal))
     result = []
-    for candidate in by_binding:
-        if any(candidate.literal is test for test in tests):
-            own = frozenset(variables(candidate.literal))
+    for scoped in by_binding:
+        if any(scoped.literal is test for test in tests):
+            own = frozenset(variables(scoped.literal))
             if not own <= matched:
-                others = [other for other in by_binding if other is not candidate]
-                bindable = close(given, others, lambda other, bound: binds(other.literal) if other.ready(bound) else ())
-                own &= bindable
-            candidate = ScopedLiteral(candidate.literal, own)
-        result.append(candidate)
+                own &= _find_bindable(given, [other for other in by_binding if other is not scoped])
+            scoped = ScopedLiteral(scoped.literal, own, scoped.binds)
+        result.append(scoped)
     return tuple(result)
+
+
+def _find_bindable(given: frozenset[ir.Var], body: Sequence[ScopedLiteral]) -> frozenset[ir.Var]:
+    return close(given, body, lambda literal, bound: literal.binds if literal.ready(bound) else ())
+
+
+def _terms(literal: ir.Without | ir.Fold) -> tuple[ir.Operand, ...]:
+    return literal.terms if isinstance(literal, ir.Fold) else ()
 
 
 def binds(literal: ir.CheckedLiteral) -> set[ir.Var]:
@@ -135,13 +140,12 @@ def _order(body: Iterable[ScopedLiteral], bound: set[ir.Var], wanted: set[ir.Var
         ready = pending.pop(at)
         literal = ready.literal
         if isinstance(literal, ir.Nesting):
-            terms = literal.terms if isinstance(literal, ir.Fold) else ()
-            own = {term for term in terms if isinstance(term, ir.Var)}
+            own = {term for term in _terms(literal) if isinstance(term, ir.Var)}
             inside, unbound = _order(ready.body, set(ready.needs), own)
             if inside != literal.body:
                 literal = replace(literal, body=inside)
         ordered.append(literal)
-        bound |= binds(literal)
+        bound |= ready.binds
     return tuple(ordered), unbound | (wanted - bound)
 
 

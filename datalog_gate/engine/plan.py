@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import variables
-from datalog_gate.analysis.safety import Scoped, ScopedLiteral, binds, scope
+from datalog_gate.analysis.safety import Scoped, ScopedLiteral, scope
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.schema.declaration import RelationRef
@@ -63,7 +63,7 @@ class _Planner:
             ready = [scoped for scoped in pending if scoped.ready(self.names)]
             if not ready:
                 raise EngineError(f"no order of literals binds every variable at {pending[0].literal.span}")
-            ranks = [self._rank(scoped.literal) for scoped in ready]
+            ranks = [self._rank(scoped) for scoped in ready]
             best = min(ranks)
             chosen = [scoped for scoped, rank in zip(ready, ranks, strict=True) if rank == best]
             if best[0] not in (TESTS, VALUES):
@@ -87,12 +87,12 @@ class _Planner:
         """The name of a variable, which is bound from here on."""
         return self.names.setdefault(var, ir.Var(f"v{len(self.names)}"))
 
-    def _rank(self, literal: ir.CheckedLiteral) -> tuple[int, float]:
-        match literal:
-            case ir.Match(relation, arguments):
-                if literal.new:
+    def _rank(self, scoped: ScopedLiteral) -> tuple[int, float]:
+        match scoped.literal:
+            case ir.Match(relation, arguments, new=new):
+                if new:
                     return NEW_ROWS, 0.0
-                if not self._binds_new(literal):
+                if not self._binds_new(scoped):
                     return TESTS, 0.0
                 power = float(self.size(relation))
                 for argument in arguments:
@@ -102,14 +102,14 @@ class _Planner:
                         power *= PER_VARIABLE
                 return MATCHES, max(power, 0.0)
             case ir.Compare() | ir.Call():
-                return (VALUES if self._binds_new(literal) else TESTS), 0.0
+                return (VALUES if self._binds_new(scoped) else TESTS), 0.0
             case ir.Without():
                 return NEGATIONS, 0.0
             case ir.Fold():
                 return AGGREGATES, 0.0
 
-    def _binds_new(self, literal: ir.CheckedLiteral) -> bool:
-        return any(var not in self.names and var not in self.single_use for var in binds(literal))
+    def _binds_new(self, scoped: ScopedLiteral) -> bool:
+        return any(var not in self.names and var not in self.single_use for var in scoped.binds)
 
     def _named(self, scoped: ScopedLiteral) -> ir.CheckedLiteral:
         """The literal with the plan's names."""

@@ -19,7 +19,7 @@ from typing import Any
 from pyDatalog import Logic, pyEngine
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.safety import Scoped, ScopedLiteral, binds, scope
+from datalog_gate.analysis.safety import Scoped, ScopedLiteral, scope
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, fits, holds
@@ -106,7 +106,7 @@ class _Worker:
             best = min(ready, key=lambda scoped: _rank(scoped.literal, bound))
             pending.remove(best)
             literals += self.match_growing(best.literal) if own else self.literals(best, bound)
-            bound |= binds(best.literal)
+            bound |= best.binds
         pyEngine.assert_(pyEngine.Clause(self.literal(name, head), literals))  # noqa: PT009
 
     def literals(self, scoped: ScopedLiteral, bound: frozenset[ir.Var]) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.safety import ScopedLiteral, binds, scope
+from datalog_gate.analysis.safety import ScopedLiteral, scope
 from datalog_gate.analysis.strata import matches
 from datalog_gate.analysis.unknowns import MAY_FAIL
 from datalog_gate.base.diagnostics import Span
@@ -214,7 +214,7 @@ def _mark(rule: ir.CheckedRule, literals: Sequence[LiteralCoverage]) -> None:
         owner = _owner(scoped_literal, literals)
         if owner and _may_fail(scoped_literal.literal, bound):
             owner.fails = True
-        bound |= binds(scoped_literal.literal)
+        bound |= scoped_literal.binds
 
 
 def _may_fail(literal: ir.CheckedLiteral, bound: set[ir.Var]) -> bool:
