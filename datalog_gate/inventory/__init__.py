@@ -2,7 +2,7 @@
 
 Layer 5: may import layers 0 to 4, and beside it `files`, `plugins` and `store`. `snapshot` is an inventory with the age
 of each table, and its file. `pull` builds one from the descriptions in `collectors`, using `cloud_api`, and stores it
-in `targets`.
+in `targets`. `heat_stack` reads a stack through Heat's API.
 
 >>> import tempfile
 >>> from datetime import UTC, datetime

@@ -13,9 +13,9 @@ from urllib.parse import quote
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.inventory.cloud_api import CloudApi, ForbiddenError, MissingError
+from datalog_gate.inventory.heat_stack import json_object, read_heat_stack
 from datalog_gate.inventory.table_sources import ApiList, ApiService, ReadingError
 from datalog_gate.scan.feed import Item, StackEntry, Unchanged, Unread, is_updated
-from datalog_gate.scan.heat_stack import json_object, read_heat_stack
 
 HEAT = ApiService("Heat", "orchestration")
 STACKS = ApiList(HEAT, "/stacks?show_nested=True&show_hidden=True&global_tenant=True", "stacks", "links")

@@ -22,7 +22,7 @@ from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import replace
 from datalog_gate.base.secrecy import HEAT_MASK, masked
 from datalog_gate.inventory.cloud_api import check_auth_url
-from datalog_gate.scan.heat_stack import json_object, read_heat_stack
+from datalog_gate.inventory.heat_stack import json_object, read_heat_stack
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.services.contract import Outcome
 from datalog_gate.services.journal_claim import Claim
