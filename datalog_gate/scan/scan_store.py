@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -280,6 +280,15 @@ class ScanStore:
         rows = self.database.fetch(query)
         for row, (*_, project) in zip(table.decode(row[:-1] for row in rows), rows, strict=True):
             yield str(row[0]), project, row[1:]
+
+    def facts_named(self, texts: Sequence[str]) -> dict[str, list[Row]]:
+        """The rows of the `all:` relations that are named in texts, with the project of each stack."""
+        names = {relation: f"all:{relation}" for relation in self.relations()}
+        return {
+            name: [(*row, project) for _, project, row in self.facts(relation)]
+            for relation, name in names.items()
+            if any(name in text for text in texts)
+        }
 
     def filled(self) -> set[str]:
         """The relations in which a stack has a row, or may have one that tables can't hold."""

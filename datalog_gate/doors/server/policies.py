@@ -20,7 +20,6 @@ from datalog_gate.doors.server.schemas import PAGES, SEARCH, describe_body, desc
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import read, write
 from datalog_gate.files.inputs import fact_lines
-from datalog_gate.scan.stored_query import read_lines
 
 POLICY = describe_object("id", "level", "mode", "on", "message", "relation", "place")
 ROWS = 10_000
@@ -127,7 +126,7 @@ def _answer(call: ApiCall) -> Reply:
         if call.client.projects is not None:
             raise ApiError(403, "forbidden", f"the policy {ALL_PROJECTS} does not allow you to read all stacks")
         with open_scan_store(call.server.options) as store:
-            lines += read_lines(store, [text, rules])
+            lines += fact_lines(store.facts_named([text, rules]))
     files = [RuleFile("rules", "<rules>", rules)] if rules else []
     answer = ask(files, text, QueryInputs(lines=lines, catalogue=catalogue, now=call.server.now()))
     rows = [[to_json(value) for value in row] for row in answer.rows[:ROWS]]

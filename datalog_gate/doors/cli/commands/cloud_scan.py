@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -365,12 +366,14 @@ def _rejudge_on_spark(options: argparse.Namespace, rules: Rules, request: ScanRe
 
 def _query(options: argparse.Namespace) -> int:
     """Print the rows of a query over the stored facts of all stacks."""
+    from datalog_gate.decision.query import QueryInputs, ask
+    from datalog_gate.files.inputs import fact_lines
     from datalog_gate.files.rules import read_rules
-    from datalog_gate.scan.stored_query import query_store
 
     files = read_rules([Path(path) for path in options.rules], False) if options.rules else []
     with _open_store(options, None) as store:
-        answer = query_store(store, options.query, files)
+        lines = fact_lines(store.facts_named([options.query, *(file.text for file in files)]))
+        answer = ask(files, options.query, QueryInputs(lines=lines, catalogue=store.catalogue, now=datetime.now(UTC)))
     return print_answer(answer, options.format, {"<query>": options.query})
 
 
