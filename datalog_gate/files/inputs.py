@@ -15,6 +15,7 @@ from datalog_gate.base.values import TooLongError, from_python
 from datalog_gate.decision.bound_facts import bind
 from datalog_gate.decision.cloud_state import Inventory, loaded, read_readings
 from datalog_gate.decision.decision import Waiver
+from datalog_gate.decision.judgement import Judgement, judge
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import Caller, DecisionRequest, read_action, read_caller, read_mode, read_time
 from datalog_gate.decision.waivers import read_waivers
@@ -90,6 +91,13 @@ def read_request(
         tolerant=given.get("tolerant", True),
         cloud=_find_projects(given.get("cloud"), stacks, caller),
     )
+
+
+def judge_given(rules: PolicySet, stacks: Sequence[Stack], given: RequestInputs) -> Judgement:
+    """Judge stacks with the engine `native`. Errors: those of `read_request` and `judge`."""
+    from datalog_gate.template.reader import read_assuming
+
+    return judge(rules, stacks, read_request(rules, stacks, given), evaluate, read_assuming)
 
 
 def _load_inventory(rules: PolicySet, source: Inventory | FactSource | None, engine: Engine) -> Inventory:

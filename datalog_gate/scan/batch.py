@@ -19,15 +19,13 @@ from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Row, Unknown, Value, to_json
 from datalog_gate.decision.cloud_state import AGES, Inventory
 from datalog_gate.decision.decision import Decision, PolicyError, Violation, Waiver
-from datalog_gate.decision.judgement import Judgement, judge
+from datalog_gate.decision.judgement import Judgement
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.engine.native import evaluate
-from datalog_gate.files.inputs import RequestInputs, read_request
+from datalog_gate.files.inputs import RequestInputs, judge_given
 from datalog_gate.scan.code_version import facts_version, judging_version
 from datalog_gate.scan.feed import StackEntry, read
 from datalog_gate.scan.stored_facts import FactRows, RootedRows
 from datalog_gate.stack.model import Stack
-from datalog_gate.template.reader import read_assuming
 
 State = Literal["holds", "undetermined", "waived", "error"]
 
@@ -153,8 +151,7 @@ def judge_stack(stack: Stack, entry: StackEntry, request: ScanRequest) -> Judgem
         "waivers": request.waivers,
         "now": request.now,
     }
-    stack_request = read_request(request.rules, (stack,), inputs)
-    return judge(request.rules, (stack,), stack_request, evaluate, read_assuming)
+    return judge_given(request.rules, (stack,), inputs)
 
 
 def findings_of(decision: Decision, root: str, rules: PolicySet) -> Iterator[Finding]:
