@@ -140,6 +140,19 @@ def is_updated(updated: str, since: datetime) -> bool:
     return changed >= start
 
 
+def is_as_stored(entry: StackEntry) -> bool:
+    """Whether the files of a stack have not changed since it was stored."""
+    if isinstance(entry.source, StackDefinition):
+        return True
+    try:
+        return all(
+            sha256(Path(path).read_bytes()).hexdigest() == digest.partition(" ")[0]
+            for path, digest in entry.source.texts.items()
+        )
+    except OSError:
+        return False
+
+
 def read(entry: StackEntry, catalogue: Catalogue = SHIPPED) -> Stack:
     """Create the `Stack` of an entry, under its name. Errors: InputError, also for missing files."""
     match entry.source:

@@ -8,29 +8,24 @@ from random import Random
 from typing import NamedTuple
 
 from datalog_gate.analysis.doubts import lacking, with_doubts
-from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
-from datalog_gate.analysis.slices import slice_for
-from datalog_gate.base.errors import InputError
+from datalog_gate.analysis.lifting import ROOTS
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.values import Row, Unknown, in_order
+from datalog_gate.base.values import Row
 from datalog_gate.decision.request import read_caller
-from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.sql.compiler import compile_program
-from datalog_gate.engine.sql.database import open_database
-from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, load_facts, temporary_facts
+from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, temporary_facts
 from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
-from datalog_gate.scan.batch import ScanRequest
+from datalog_gate.scan.batch import ScanRequest, encode_row
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.code_version import facts_version
 from datalog_gate.scan.doubtful_stacks import DoubtfulStack, StoredRow, counted, judge_doubts
-from datalog_gate.scan.feed import read
+from datalog_gate.scan.feed import is_as_stored
 from datalog_gate.scan.scan_run import BATCH, Judges
 from datalog_gate.scan.scan_store import ScanStore
-from datalog_gate.scan.stored_facts import UNCERTAIN, rooted_facts
-from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
-from datalog_gate.schema.declaration import MAYBE, RelationRef, relation_name
+from datalog_gate.scan.stored_facts import UNCERTAIN
+from datalog_gate.scan.stored_program import StoredProgram, local_policies
+from datalog_gate.schema.declaration import MAYBE, RelationRef
 from datalog_gate.schema.relations import EFFECTIVE
-from datalog_gate.stack.model import Stack
 
 STORED_BATCH = 50_000
 """The number of stacks whose stored facts are judged at once, limited by memory."""
@@ -118,30 +113,47 @@ class _StoredJudgement:
 
     def judge(self, roots: Sequence[str]) -> tuple[list[tuple[str, str, int]], Left]:
         """The root, policy and number of findings of stacks, and the policies left to another engine."""
+        settled = self._settle(roots, counted=True)
+        findings = [
+            (name, policy, number)
+            for relation, policy in self._asked.policies.items()
+            for root, number in settled.answer.counts.get(relation, ())
+            for name in settled.roots(root, relation)
+        ]
+        return findings, settled.left
+
+    def find_rows(self, roots: Sequence[str]) -> tuple[set[StoredRow], Left]:
+        """The rows of policies in stacks, and the policies left to another engine."""
+        settled = self._settle(roots, counted=False)
+        lifted = self._asked.lifted.relations
+        rows = {
+            StoredRow(name, policy, encode_row(row[relation in lifted :]))
+            for relation, policy in self._asked.policies.items()
+            for row in settled.answer.rows.get(relation, ())
+            for name in settled.roots(str(row[0]) if relation in lifted else None, relation)
+        }
+        return rows, settled.left
+
+    def _settle(self, roots: Sequence[str], counted: bool) -> _Settled:
+        """What the stored facts say of stacks: their rows, or only the numbers of these."""
         policies = self._asked.policies
         left: dict[str, set[str]] = defaultdict(set)
         left |= {root: {*self._everything} for root in roots if root in self._outdated}
         current = [root for root in roots if root not in self._outdated]
         if current and (apart := self._everything.difference(policies.values())):
             left |= {root: {*apart} for root in current}
-        answer = self._evaluate(current)
+        answer = self._evaluate(current, counted)
         doubted = {doubt: name for name, doubt in self._doubts.relations.items() if name in policies}
         unsettled = {(root, doubted.get(relation, relation)) for root, relation in answer.unsettled}
         unsettled = {pair for pair in unsettled if pair[1] in policies}
-        unsettled |= {(root, name) for doubt, name in doubted.items() for root, _ in answer.counts.get(doubt, ())}
+        doubts = answer.counts if counted else answer.rows
+        unsettled |= {(str(row[0]), name) for doubt, name in doubted.items() for row in doubts.get(doubt, ())}
         for root, relation in unsettled:
             for name in (root,) if root is not None else current:
                 left[name].add(policies[relation])
-        findings = [
-            (name, policy, number)
-            for relation, policy in policies.items()
-            for root, number in answer.counts.get(relation, ())
-            if (root, relation) not in unsettled
-            for name in ((root,) if root is not None else current)
-        ]
-        return findings, left
+        return _Settled(answer, frozenset(unsettled), current, left)
 
-    def _evaluate(self, roots: Sequence[str]) -> SqlAnswer:
+    def _evaluate(self, roots: Sequence[str], counted: bool) -> SqlAnswer:
         store, database = self._store, self._store.database
         lifted, rooted = self._doubts.lifted, self._asked.rooted
         facts = {**self._asked.shared, **self._facts_of_requests(roots), ROOTS: [(root,) for root in roots]}
@@ -155,7 +167,7 @@ class _StoredJudgement:
             store.with_stack_names(columns, roots) as stored,
             temporary_facts(lifted, facts, database, lifted.program.inputs - stored) as unfit_shared,
         ):
-            return evaluate_sql(self._program, database, [*unfit, *unfit_shared], counted=True)
+            return evaluate_sql(self._program, database, [*unfit, *unfit_shared], counted)
 
     def _facts_of_requests(self, roots: Sequence[str]) -> dict[RelationRef, Collection[Row]]:
         """The users who requested each stack, without grants: stacks with grants are judged by their definitions."""
@@ -169,73 +181,40 @@ class _StoredJudgement:
         return {"gate:caller": callers, "gate:role": roles, EFFECTIVE.name: ()}
 
 
+class _Settled(NamedTuple):
+    """What stored facts say of stacks."""
+
+    answer: SqlAnswer
+    unsettled: frozenset[tuple[str | None, RelationRef]]
+    current: Sequence[str]
+    left: Left
+
+    def roots(self, root: str | None, relation: RelationRef) -> Sequence[str]:
+        """The stacks in which a row of the answer is settled; without a root it is one of all."""
+        if (root, relation) in self.unsettled:
+            return ()
+        return self.current if root is None else (root,)
+
+
 class RowDifference(NamedTuple):
     """A row that only one of two engines derives for a stack."""
 
     root: str
     policy: str
-    row: Row
+    row: str
+    """As JSON."""
     stored: bool
     """Whether it is derived from the stored facts, not from the stack."""
 
 
 def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -> list[RowDifference]:
-    """Compare the rows of policies in random stacks by two engines: `native` on each stack, and DuckDB on their stored
-    facts. Rows that depend on unknowns, on the caller, or on expressions that may fail are left out."""
-    roots = sorted(store.stacks())
-    roots = sorted(random.sample(roots, min(count, len(roots))))
-    rules = request.rules
-    policies = {
-        relation: policy
-        for relation, policy in local_policies(rules).items()
-        if PER_REQUEST.isdisjoint(rules.reads[relation])
-    }
-    part = slice_for(rules.program, frozenset(policies))
-    inputs = stack_inputs(part, rules.catalogue)
-    lifted = lift(part, inputs)
-    wanted = policies.keys() & lifted.relations
-    names = {name for name in inputs if isinstance(name, str)}
-    shared = shared_facts(request)
-    shared |= request.inventory.rows if request.inventory else {}
-    unsettled = {(root, relation) for root, relation, _ in store.unfit()}
-    single: dict[str, Mapping[RelationRef, set[Row]]] = {}
-    for entry in store.entries(roots):
-        try:
-            facts = _read_facts(entry.root, read(entry, rules.catalogue), request, names)
-        except InputError:
-            continue
-        model = evaluate(part, {**facts, **shared})
-        failing = {relation_name(error.relation) for error in model.errors}
-        unsettled |= {(entry.root, relation) for relation in failing}
-        single[entry.root] = {relation: set(model.rows(relation)) for relation in wanted}
-    stored: dict[str, dict[RelationRef, list[Row]]] = {root: {} for root in single}
-    for name in sorted(names):
-        for root, _, row in store.facts(name, single):
-            stored[root].setdefault(name, []).append(row)
-    with open_database() as database:
-        unfit = load_facts(lifted, {**lifted.facts(stored), **shared}, database)
-        answer = evaluate_sql(compile_program(lifted, frozenset(wanted), database.dialect), database, unfit)
-    for apart, relation in answer.unsettled:
-        unsettled |= {(name, relation_name(relation)) for name in (single if apart is None else (apart,))}
-    together: dict[tuple[str, RelationRef], set[Row]] = defaultdict(set)
-    for relation, every in answer.rows.items():
-        for rooted in every:
-            together[str(rooted[0]), relation].add(rooted[1:])
-    differences = []
-    for root, rows in single.items():
-        for relation, policy in policies.items():
-            reads = {relation_name(name) for name in rules.reads[relation]}
-            if relation not in wanted or any((root, name) in unsettled for name in reads):
-                continue
-            mine, other = rows[relation], together[root, relation]
-            differences += [RowDifference(root, policy, row, row in other) for row in in_order(mine ^ other)]
-    return differences
-
-
-def _read_facts(root: str, stack: Stack, request: ScanRequest, names: Collection[str]) -> dict[RelationRef, list[Row]]:
-    """The certain facts of a stack without unknowns."""
-    facts: dict[RelationRef, list[Row]] = {}
-    for relation, row, uncertain in rooted_facts(root, stack, request.rules.catalogue, names):
-        if not uncertain and Unknown not in map(type, row):
-            facts.setdefault(relation, []).append(row)
-    return facts
+    """Compare what `rejudge` reads in the stored facts of random stacks with what the stacks say themselves. Stacks
+    whose files have changed are left out, and policies that it judges by the stacks."""
+    every = sorted(store.stacks())
+    entries = store.entries(random.sample(every, min(count, len(every))))
+    entries = [entry for entry in entries if is_as_stored(entry)]
+    rows, left = _StoredJudgement(store, request).find_rows([entry.root for entry in entries])
+    everything = frozenset(local_policies(request.rules).values())
+    settled = [DoubtfulStack(entry, everything.difference(left.get(entry.root, ()))) for entry in entries]
+    single = set(judge_doubts(settled, request))
+    return [RowDifference(*row, row in rows) for row in sorted(rows ^ single)]

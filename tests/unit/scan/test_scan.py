@@ -429,5 +429,21 @@ def test_two_ways_to_judge_agree(store: ScanStore) -> None:
     assert verify(store, request(), 20, Random(1)) == []
     changed = sqlglot.exp.update("os__nova__server", {"flavor": "Shuger"}, where="_root = '1'")
     store.database.execute(changed)
-    row = (ResourceId("1/vm"), "huger")
+    row = '[{"$resource": "stack-1/vm"}, "huger"]'
     assert verify(store, request(), 30, Random(1)) == [RowDifference("1", "size", row, stored=True)]
+
+
+def test_what_facts_do_not_settle_and_changed_files_are_not_compared(store: ScanStore, tmp_path: Path) -> None:
+    text, unknown = json.dumps(HUGE.template), server(flavor={"get_param": "flavor"}).template
+    assert isinstance(unknown, dict)
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    run(FolderFeed(tmp_path, {}), "folder", store, Judges(request(), 1), request())
+    scan(store, entry("d", StackDefinition({**unknown, "parameters": {"flavor": {"type": "string"}}})))
+    (tmp_path / "b.yaml").unlink()
+    (tmp_path / "c.yaml").write_text(text.replace("huge", "small"))
+    assert verify(store, request(), 9, Random(1)) == []
+    changed = sqlglot.exp.update("os__nova__server", {"flavor": "Ssmall"}, where="_root <> 'd'")
+    store.database.execute(changed)
+    row = '[{"$resource": "a/vm"}, "huge"]'
+    assert verify(store, request(), 9, Random(1)) == [RowDifference("a.yaml", "size", row, stored=False)]

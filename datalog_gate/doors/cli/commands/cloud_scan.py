@@ -379,7 +379,7 @@ def _query(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     """Judge random stacks in two ways, and print the rows that only one of them derives."""
-    from datalog_gate.base.values import show
+    from datalog_gate.base.values import from_python, show
     from datalog_gate.scan.stored_judgement import verify
 
     rules = load_rules(options)
@@ -389,7 +389,8 @@ def _verify(options: argparse.Namespace) -> int:
         differences = verify(store, request, options.count, Random(options.seed))
     for difference in differences:
         way = "the stored facts" if difference.stored else "the stack"
-        row = ", ".join(map(show, difference.row))
+        values = [value["$resource"] if isinstance(value, dict) else value for value in json.loads(difference.row)]
+        row = ", ".join(show(from_python(value)) for value in values)
         print(printable(f"{difference.root}: {difference.policy}({row}) by {way} alone"))
     print_note(f"{count} stacks, {len(differences)} differences")
     return UNDECIDED if differences else OK

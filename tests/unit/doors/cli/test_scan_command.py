@@ -245,7 +245,7 @@ def test_two_ways_to_judge_are_compared(capsys: pytest.CaptureFixture[str]) -> N
         store.execute("DELETE FROM os__nova__server WHERE _root = 'big.yaml'")
     assert run(capsys, "scan", "verify", "200") == (
         4,
-        "big.yaml: size(big.yaml/vm, huge) by the stack alone\n",
+        "big.yaml: size(big/vm, huge) by the stack alone\n",
         "datalog-gate: 3 stacks, 1 differences\n",
     )
 
