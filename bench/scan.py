@@ -48,9 +48,9 @@ for two cores without other work, seconds for 100,000 stacks. No row may take mo
 missed goal has the modules that took most of the time of one process, which a profiler slows down.
 
 `rejudge` asks the stored facts, and judges by itself what they leave open: of a rule over flavors, and of all packs,
-that one stack in ten. Where all packs are in doubt of each stack, as of an address in the metadata of each server, it
-takes as long as to read them. `check` and OPA judge a sample, whose time is multiplied. OPA gets JSON that was made
-before, and keeps nothing. The last row is our time by that of OPA.
+that one stack in ten. Of those that are alike in all that the rules read it judges one. Where all packs are in doubt of
+each stack, and no two are alike, it takes as long as to read them. `check` and OPA judge a sample, whose time is
+multiplied. OPA gets JSON that was made before, and keeps nothing. The last row is our time by that of OPA.
 """
 STORE = "datalog-gate.duckdb"
 ALONE, IN_TURN = 20, 200

@@ -44,6 +44,18 @@ def taint(program: ir.CheckedProgram, secrets: Mapping[RelationRef, Collection[i
     return reached
 
 
+def aggregates(program: ir.CheckedProgram, columns: Mapping[RelationRef, Collection[int]]) -> bool:
+    """Whether an aggregate other than a count reads values of these input columns."""
+    reached = taint(program, columns)
+    return any(
+        isinstance(literal, ir.Fold)
+        and literal.function != "count"
+        and not levels(reached, rule).keys().isdisjoint(literal.terms)
+        for rule in program.rules
+        for literal in ir.all_literals(rule.body)
+    )
+
+
 def levels(taint: Taint, rule: ir.CheckedRule) -> Mapping[ir.Var, int]:
     """The levels of a rule's variables, as in `Taint`; variables without secrets are left out."""
     known: dict[ir.Var, int] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from hashlib import sha256
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import CUT, Entries, Expression, Frozen, Masked, Masks, cut
@@ -70,6 +71,34 @@ def equality(pairs: Iterable[tuple[Unknown, Unknown]]) -> Unknown:
         unread=any(unknown.unread for unknown in unknowns),
         of=bases(unknowns),
     )
+
+
+def outline(unknown: Unknown, stack: str) -> object:
+    """All that distinguishes an unknown but its place, the same in stacks that differ in their names alone."""
+    known: dict[Expression, str] = {}
+    return [
+        (
+            _outline(part.source, stack, known),
+            (part.apart, part.hidden, part.unread, part.scalar, part.several),
+            (part.kinds, part.bounds, part.prefix, part.domain),
+        )
+        for part in (unknown, *unknown.of)
+    ]
+
+
+def _outline(part: Frozen, stack: str, known: dict[Expression, str]) -> object:
+    """The structure of an expression, with the digests of those within it in `known`."""
+    match part:
+        case Expression():
+            if part not in known:
+                own = part.stack == stack or part.stack.startswith(f"{stack}/")
+                place = (own, part.stack[len(stack) :] if own else part.stack)
+                text = repr((part.function, _outline(part.arguments, stack, known), place))
+                known[part] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            return known[part]
+        case tuple():
+            return type(part).__name__, [_outline(inner, stack, known) for inner in part]
+    return part
 
 
 def rests_on(unknown: Unknown, other: Unknown) -> bool:

@@ -24,7 +24,7 @@ from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue, identi
 from datalog_gate.files.discovery import FileRecord
 from datalog_gate.scan.batch import BatchResult, Finding, StackResult, storable
 from datalog_gate.scan.feed import StackEntry
-from datalog_gate.scan.stored_facts import fact_table
+from datalog_gate.scan.stored_facts import OWN, UNCERTAIN, fact_table
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import MAYBE
 
@@ -39,7 +39,7 @@ TABLES = {
     "definition": dict.fromkeys(_DEFINITION, "TEXT"),
     "finding": dict.fromkeys((*INCOMING, "first_seen", "last_seen", "resolved_at"), "TEXT") | _FLAGS,
     "relation": dict.fromkeys(("name", "table_name", "columns"), "TEXT"),
-    "unfit": dict.fromkeys(("root", "relation", "column"), "TEXT"),
+    "unfit": dict.fromkeys(("root", "relation", "column", "digest"), "TEXT"),
 }
 """The tables with the types of their columns."""
 FILE_TABLE = {"folder_file": dict.fromkeys(("feed", "path", "state", "digest", "names"), "TEXT") | {"own": "BOOLEAN"}}
@@ -176,7 +176,9 @@ class ScanStore:
             for relation, facts in batch.facts.rows.items():
                 table = self._fact_table(relation)
                 self.database.insert(table.name, table.names, facts)
-            self.database.insert("unfit", tuple(TABLES["unfit"]), sorted(batch.facts.unfit))
+            self.database.insert(
+                "unfit", tuple(TABLES["unfit"]), sorted((*place, digest) for place, digest in batch.facts.unfit.items())
+            )
 
     def finish(self, seen: Iterable[str], gone: Iterable[str], listed: Mapping[str, str | None], now: str) -> None:
         """Write the end of a run. Findings in `seen` stacks get the current time, those in `gone` stacks are resolved.
@@ -300,17 +302,22 @@ class ScanStore:
         return filled
 
     @contextmanager
-    def with_stack_names(self, columns: Mapping[str, Mapping[int, str]], roots: Iterable[str]) -> Iterator[set[str]]:
+    def with_stack_names(
+        self, columns: Mapping[str, Mapping[int, str]], roots: Iterable[str], name: str | None = None
+    ) -> Iterator[set[str]]:
         """Let queries see only the facts of these stacks, each as it has them by itself: by relation, these
-        `rooted_columns` have its name instead of its root. Yields the relations that are stored with the current
-        columns."""
+        `rooted_columns` have its name instead of its root, or the one `name` of all. Yields the relations that are
+        stored with the current columns."""
         written = dict(self._fetch("SELECT name, columns FROM relation"))
         tables = {name: fact_table(name, self.catalogue) for name in columns}
         stored = {name for name in tables if self.is_current(name, written)}
         [place] = self._fetch("SELECT current_schema(), current_database()")
         self._name_roots(roots)
         self._execute("DELETE FROM batch")
-        self._execute("INSERT INTO batch SELECT root, name FROM definition WHERE root IN (SELECT root FROM named)")
+        given = "name" if name is None else ":name"
+        self._execute(
+            f"INSERT INTO batch SELECT root, {given} FROM definition WHERE root IN (SELECT root FROM named)", name=name
+        )
         views: list[exp.Table] = []
         try:
             for name in sorted(stored):
@@ -369,6 +376,29 @@ class ScanStore:
         if relations is not None:
             query = query.where(exp.column("relation").isin(*relations) if relations else exp.false())
         return set(self.database.fetch(query))
+
+    def facts_alike(
+        self, columns: Mapping[str, Collection[int]], rooted: Mapping[str, Mapping[int, str]], roots: Iterable[str]
+    ) -> dict[str, list[tuple[object, ...]]]:
+        """What these stacks have in columns of relations, by root, so that stacks whose facts differ in their names
+        alone have the same: values with "" instead of the root, and the digests of those that tables can't hold. Stacks
+        without such a digest are left out."""
+        alike: dict[str, list[tuple[object, ...]]] = {root: [] for root in roots}
+        tables = {name: fact_table(name, self.catalogue) for name in columns}
+        with self.with_stack_names(rooted, alike, "") as stored:
+            for name in stored:
+                chosen = [exp.column(tables[name].names[at], quoted=True) for at in (0, *columns[name])]
+                for root, *values in self.database.fetch(exp.select(*chosen).from_(_place(tables[name].name))):
+                    alike[root].append((name, *values))
+            read = {(name, tables[name].names[at]) for name in columns for at in columns[name]}
+            unfit = exp.select("root", "relation", exp.column("column", quoted=True), "digest").from_("unfit")
+            unfit = unfit.where(exp.column("root").isin(query=exp.select("root").from_("named")))
+            for root, name, column, digest in self.database.fetch(unfit):
+                if root in alike and ((name, column) in read or (name in columns and column == UNCERTAIN)):
+                    alike[root].append((name, column, digest))
+                    if digest == OWN:
+                        del alike[root]
+        return alike
 
     def digest(self) -> str:
         """The digest of all stored data, in any order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -15,11 +15,12 @@ from datalog_gate.decision.request import read_caller
 from datalog_gate.engine.sql.compiler import compile_program
 from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, temporary_facts
 from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
+from datalog_gate.scan.alike_stacks import group_alike
 from datalog_gate.scan.batch import ScanRequest, encode_row
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.code_version import facts_version
 from datalog_gate.scan.doubtful_stacks import DoubtfulStack, StoredRow, counted, judge_doubts
-from datalog_gate.scan.feed import is_as_stored
+from datalog_gate.scan.feed import StackEntry, is_as_stored
 from datalog_gate.scan.scan_run import BATCH, Judges
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.scan.stored_facts import UNCERTAIN
@@ -55,21 +56,44 @@ def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: b
     everything = frozenset(local_policies(request.rules).values())
     ordered = sorted(store.stacks())
     waiting: deque[Callable[[], list[list[StoredRow]]]] = deque()
+    alike: dict[str, Sequence[str]] = {}
+
+    def count(parts: Iterable[Iterable[StoredRow]]) -> None:
+        counts.update((root, row.policy) for rows in parts for row in rows for root in alike[row.root])
+
     for start in range(0, len(ordered), STORED_BATCH):
         roots = ordered[start : start + STORED_BATCH]
         findings, left = judgement.judge(roots) if judgement else ([], dict.fromkeys(roots, everything))
         for root, policy, number in findings:
             counts[root, policy] += number
-        open_ = sorted(root for root, policies in left.items() if policies)
-        for at in range(0, len(open_), BATCH):
-            entries = store.entries(open_[at : at + BATCH])
+        left = {root: policies for root, policies in left.items() if policies}
+        groups = judgement.group(left) if judgement else ([root] for root in left)
+        for entries in _represent(store, groups, alike):
             doubts = [DoubtfulStack(entry, frozenset(left[entry.root])) for entry in entries]
             waiting.append(judges.start(judge_doubts, doubts))
             if len(waiting) > AHEAD:
-                counts.update(row[:2] for rows in waiting.popleft()() for row in rows)
+                count(waiting.popleft()())
     for judged in waiting:
-        counts.update(row[:2] for rows in judged() for row in rows)
+        count(judged())
     return counts
+
+
+def _represent(
+    store: ScanStore, groups: Iterable[Sequence[str]], alike: dict[str, Sequence[str]]
+) -> Iterator[list[StackEntry]]:
+    """Yield a stack of each group, in batches. `alike` gets the roots for which it is judged: its own alone if its
+    files have changed since its facts were stored."""
+    waiting = deque(groups)
+    while waiting:
+        batch = {group[0]: group for group in (waiting.popleft() for _ in range(min(BATCH, len(waiting))))}
+        entries = store.entries(batch)
+        for entry in entries:
+            group = batch[entry.root]
+            if group[1:] and not is_as_stored(entry):
+                waiting.append(group[1:])
+                group = group[:1]
+            alike[entry.root] = group
+        yield entries
 
 
 def sum_by_project(counts: StackCounts, stacks: Mapping[str, tuple[str, str | None]]) -> list[Forecast]:
@@ -133,6 +157,12 @@ class _StoredJudgement:
             for name in settled.roots(str(row[0]) if relation in lifted else None, relation)
         }
         return rows, settled.left
+
+    def group(self, left: Left) -> Iterator[Sequence[str]]:
+        """Yield the roots of stacks that are judged alike by the policies left to another engine."""
+        outdated = self._outdated & left.keys()
+        yield from ([root] for root in sorted(outdated))
+        yield from group_alike(self._store, self._asked, {root: left[root] for root in left.keys() - outdated})
 
     def _settle(self, roots: Sequence[str], counted: bool) -> _Settled:
         """What the stored facts say of stacks: their rows, or only the numbers of these."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from datalog_gate.analysis.lifting import Lifted, lift, stack_inputs
+from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.records import dataclass
@@ -52,13 +53,18 @@ class StoredProgram:
         part = slice_for(rules.program, frozenset(policies))
         lifted = lift(part, stack_inputs(part, rules.catalogue) | PER_REQUEST & part.inputs)
         tables = {str(name): fact_table(str(name), rules.catalogue) for name in part.inputs & filled}
-        matches = [match for rule in lifted.program.rules for _, match in reads(rule.body)]
-        read = frozenset((str(match.relation), at) for match in matches for at in match.columns)
+        read = columns_read(lifted.program)
         rooted = {
             name: {at: letter for at, letter in rooted_columns(name, rules.catalogue).items() if (name, at) in read}
             for name in tables
         }
         return StoredProgram(policies, lifted, shared, tables, read, rooted)
+
+
+def columns_read(program: CheckedProgram) -> frozenset[tuple[str, int]]:
+    """The columns that the rules of a program read."""
+    matches = [match for rule in program.rules for _, match in reads(rule.body)]
+    return frozenset((str(match.relation), at) for match in matches for at in match.columns)
 
 
 def local_policies(rules: PolicySet) -> dict[RelationRef, str]:

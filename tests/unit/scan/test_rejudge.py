@@ -21,7 +21,7 @@ from datalog_gate.files.rules import read_rules
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.policytest.suite import read_suite
 from datalog_gate.policytest.testfile import read_cases
-from datalog_gate.scan import stored_judgement
+from datalog_gate.scan import alike_stacks, stored_judgement
 from datalog_gate.scan.batch import ScanRequest, judge_batch
 from datalog_gate.scan.feed import StackEntry, TemplateFiles
 from datalog_gate.scan.scan_run import Judges, run
@@ -79,8 +79,14 @@ def judge_again(store: ScanStore, asked: ScanRequest) -> list[Forecast]:  # noqa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pack", sorted(file.parent for file in PACKS.glob("*/pack.yaml")), ids=str)
-def test_a_pack_finds_the_same_in_stored_facts_as_in_stacks(store: ScanStore, pack: Path) -> None:  # noqa: F811
+def test_a_pack_finds_the_same_in_stored_facts_as_in_stacks(
+    store: ScanStore,  # noqa: F811
+    pack: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alike_stacks, "FEWEST", 2)
     entries = list(pack_stacks(pack))
+    entries += [replace(entry, root=f"{entry.root}-again", name="other") for entry in entries]
     rules = load(read_rules([pack]))
     local = tuple(policy for policy in rules.policies if policy.id not in rules.cloud_wide)
     asked = ScanRequest(replace(rules, policies=local), NOW)
