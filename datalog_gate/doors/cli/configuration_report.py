@@ -9,8 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.files.check_options import CHECK_OPTIONS, CheckOption
-from datalog_gate.files.configuration import TemplateEntry
+from datalog_gate.files.check_options import BY_NAME, CheckOption
 from datalog_gate.files.rules import default_rules
 
 
@@ -18,7 +17,7 @@ def print_configuration(options: argparse.Namespace) -> None:
     """Print each option of a check as TOML, and where its value comes from."""
     file = options.configuration.file
     print(f"# {file or 'no datalog-gate.toml and no [tool.datalog-gate] in a pyproject.toml here or above'}")
-    for option in CHECK_OPTIONS:
+    for option in BY_NAME.values():
         value = getattr(options, option.attribute)
         source = _describe_source(option, options)
         if option.name == "rules" and not value:
@@ -36,7 +35,8 @@ def print_configuration(options: argparse.Namespace) -> None:
     else:
         for entry in options.configuration.templates:
             print(f"\n[[templates]]  # {entry.place}")
-            print(_format_entry(entry))
+            keys = {"path": entry.patterns, "environment": entry.environments, "parameter": entry.parameters}
+            print("\n".join(f"{key} = {_to_toml(value)}" for key, value in keys.items() if value))
 
 
 def _describe_source(option: CheckOption, options: argparse.Namespace) -> str:
@@ -46,11 +46,6 @@ def _describe_source(option: CheckOption, options: argparse.Namespace) -> str:
     if option.name in options.configuration.values:
         return str(options.configuration.values[option.name].place)
     return f"${option.variable}" if option.initial() not in (option.default, []) else "default"
-
-
-def _format_entry(entry: TemplateEntry) -> str:
-    keys: dict[str, Any] = {"path": entry.patterns, "environment": entry.environments, "parameter": entry.parameters}
-    return "\n".join(f"{key} = {_to_toml(value)}" for key, value in keys.items() if value)
 
 
 def _format_value(option: CheckOption, value: Any) -> str:

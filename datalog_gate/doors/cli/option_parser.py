@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -16,15 +15,7 @@ from datalog_gate import __version__
 from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.records import replace
 from datalog_gate.doors.cli.common import USAGE
-from datalog_gate.files.check_options import (
-    BY_NAME,
-    MODES,
-    WAIVERS,
-    CheckOption,
-    read_iso_time,
-    read_jobs,
-    read_list,
-)
+from datalog_gate.files.check_options import BY_NAME, CheckOption, read_list
 
 COMMANDS = {
     "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
@@ -336,7 +327,7 @@ def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentP
 
     replay = _add_command(commands, "replay", "logged_decisions")
     replay.add_argument("log", type=Path, metavar="LOG", help="a decision log")
-    replay.add_argument("--mode", choices=MODES, default="", help="decide as in this mode")
+    replay.add_argument("--mode", choices=BY_NAME["mode"].choices, default="", help="decide as in this mode")
     _add_replay(replay)
 
     waive = _add_command(commands, "waive", "logged_decisions")
@@ -354,8 +345,8 @@ def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentP
         metavar="EXPR",
         help="a bound, like 'servers <= 120': the waiver ends when it is exceeded",
     )
-    default = os.environ.get(WAIVERS, "waivers.yaml")
-    help_ = f"the file (default: ${WAIVERS}, else waivers.yaml)"
+    default = BY_NAME["waivers"].initial() or "waivers.yaml"
+    help_ = f"the file (default: ${BY_NAME['waivers'].variable}, else waivers.yaml)"
     waive.add_argument("--waivers", default=default, metavar="FILE", help=help_)
     _add_rules(waive)
 
@@ -365,7 +356,10 @@ def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentP
     check.add_argument("waivers", nargs="?", default=default, metavar="FILE", help=help_)
     check.add_argument("--log", type=Path, metavar="FILE.jsonl", help="also list waivers unused in this decision log")
     check.add_argument(
-        "--now", type=_reader(read_iso_time), metavar="ISO", help="the time to compare with (default: now, in UTC)"
+        "--now",
+        type=_reader(BY_NAME["now"].read),
+        metavar="ISO",
+        help="the time to compare with (default: now, in UTC)",
     )
     _add_rules(check)
 
@@ -455,7 +449,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     verify.add_argument("count", type=_count, metavar="N", help="how many")
     verify.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice (default: 0)")
     help_ = "read only stacks that were updated at this time, in UTC, or later; the others stay as they are"
-    run.add_argument("--since", type=_reader(read_iso_time), metavar="ISO", help=help_)
+    run.add_argument("--since", type=_reader(BY_NAME["now"].read), metavar="ISO", help=help_)
     watch.set_defaults(since=None)
     watch.add_argument("--every", type=_seconds, default=600.0, metavar="TIME", help="the interval (default: 10m)")
     for part in (run, watch):
@@ -470,7 +464,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         )
     for part in (run, watch, rejudge):
         help_ = "processes that judge (default: 1)"
-        part.add_argument("--processes", type=_reader(read_jobs), default=1, metavar="N", help=help_)
+        part.add_argument("--processes", type=_reader(BY_NAME["jobs"].read), default=1, metavar="N", help=help_)
     for part in (run, watch, rejudge, verify):
         _add_check_options(part, "services", "inventory", "now", "heat-conf")
         _add_rules(part)
@@ -497,7 +491,7 @@ def _add_scan_results(
     findings = _add_part(parts, "findings", "list the open findings; exit 1 if one of them denies")
     findings.add_argument("--project", metavar="ID", help="only those in stacks of this project")
     help_ = "only those first seen at this time, in UTC, or later"
-    findings.add_argument("--since", type=_reader(read_iso_time), metavar="ISO", help=help_)
+    findings.add_argument("--since", type=_reader(BY_NAME["now"].read), metavar="ISO", help=help_)
     findings.add_argument("--format", choices=("text", "json", "csv", "sarif"), default="text")
     _add_rules(findings)
     history = _add_part(parts, "history", "print the number of new, resolved and open findings of each day")

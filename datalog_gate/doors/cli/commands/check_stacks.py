@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from datalog_gate.analysis.policy import LEVELS
 from datalog_gate.api import DecisionInputs, ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic, Severity, render
 from datalog_gate.base.errors import EngineError, GateError, InputError, UsageError
@@ -47,7 +48,6 @@ from datalog_gate.doors.cli.tolerance import (
     tolerate,
 )
 from datalog_gate.files.baseline import Baseline, format_baseline
-from datalog_gate.files.check_options import FAIL_ON
 from datalog_gate.files.run_inputs import RunInputs, find_distant_waivers
 from datalog_gate.stack.model import Stack
 
@@ -349,7 +349,7 @@ def _names_template(diagnostic: Diagnostic, template: str) -> bool:
 
 def _find_failing(options: argparse.Namespace) -> Sequence[Severity]:
     """The levels of `--fail-on`."""
-    return SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
+    return SEVERITIES[: LEVELS.index(options.fail_on) + 1] if options.fail_on in LEVELS else ()
 
 
 def _compute_code(entries: Sequence[ReportEntry], options: argparse.Namespace) -> int:
