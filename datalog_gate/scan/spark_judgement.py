@@ -7,10 +7,13 @@ stacks at once, by their stored facts, or by their definitions if tables can't h
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from itertools import groupby, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -25,7 +28,7 @@ from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.sql.compiler import compile_program
 from datalog_gate.engine.sql.evaluation import Unfit, temporary_facts
 from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
-from datalog_gate.engine.sql.spark import Spark
+from datalog_gate.engine.sql.spark import Spark, open_session
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation, table_name
 from datalog_gate.files.inputs import read_inventory
 from datalog_gate.scan.batch import ScanRequest, encode_row
@@ -34,6 +37,7 @@ from datalog_gate.scan.code_version import facts_version
 from datalog_gate.scan.doubtful_stacks import DoubtfulStack, StoredRow, counted, judge_doubts
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.scan_store import TABLES, TEMPORARY, ScanStore, create_table
+from datalog_gate.scan.store_file import open_store
 from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table
 from datalog_gate.scan.stored_judgement import Forecast
 from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
@@ -92,6 +96,19 @@ class ExportedStore(ScanStore):
         reader = self.database.connection.read
         reader = reader.schema(schema) if schema else reader
         self.database.show(name, reader.parquet(f"{self.folder}/{name}.parquet"))
+
+
+def rejudge_store(url: str, request: ScanRequest, processes: int) -> list[Forecast]:
+    """The findings of a request's rules in the folder of an export, or in a store that is exported for this. Errors:
+    InputError; UsageError without PySpark or Java."""
+    scheme, has_scheme, _ = url.partition("://")
+    with TemporaryDirectory() as folder:
+        if not (os.path.isdir(url) or (has_scheme and not scheme.startswith("postgresql"))):
+            with open_store(url, request.rules.catalogue) as stored:
+                stored.export(Path(folder))
+            url = folder
+        with open_session(processes) as session, Spark(session) as database:
+            return rejudge(ExportedStore(url, database, request.rules.catalogue), request)
 
 
 def rejudge(store: ExportedStore, request: ScanRequest) -> list[Forecast]:

@@ -12,11 +12,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from datalog_gate.api import Rules
@@ -38,11 +37,10 @@ if TYPE_CHECKING:
     from datalog_gate.doors.cli.reports.entries import ReportedFinding
     from datalog_gate.doors.cli.reports.entries import State as ReportState
     from datalog_gate.files.inputs import WaiverSource
-    from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.scan.feed import Feed, Item
     from datalog_gate.scan.scan_run import RunReport
     from datalog_gate.scan.scan_store import ScanStore, StoredFinding
-    from datalog_gate.scan.stored_judgement import Forecast, StackCounts
+    from datalog_gate.scan.stored_judgement import StackCounts
 
 Kind = tuple[str, str, bool]
 """The keys by which findings are counted: level, state, and whether they deny."""
@@ -297,7 +295,7 @@ def _history(options: argparse.Namespace) -> int:
     """Print the number of new, resolved and open findings for each day."""
     from datalog_gate.scan.open_findings import read_days
 
-    with _open_store(options, None) as store:
+    with _open_store(options) as store:
         days = read_days(store.database, None, options.policy)
     for day, new, resolved, open_ in days:
         print(f"{day}  {new} new, {resolved} resolved, {open_} open")
@@ -314,7 +312,9 @@ def _rejudge(options: argparse.Namespace) -> int:
     request = rules.scan_request(options.now, options.inventory, (), options.services)
     impacts: dict[str, PolicyImpact] = {}
     if options.engine == "spark":
-        forecasts = _rejudge_on_spark(options, rules, request)
+        from datalog_gate.scan.spark_judgement import rejudge_store
+
+        forecasts = rejudge_store(options.store, request, options.processes)
     else:
         with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
             if options.engine not in (None, "native", store.database.dialect):
@@ -348,22 +348,6 @@ def _find_impacts(
     return impacts
 
 
-def _rejudge_on_spark(options: argparse.Namespace, rules: Rules, request: ScanRequest) -> list[Forecast]:
-    """Find violations with Spark, in a folder that `export` wrote, or in a store that is exported for this."""
-    from datalog_gate.engine.sql.spark import Spark, open_session
-    from datalog_gate.scan.spark_judgement import ExportedStore, rejudge
-
-    scheme = options.store.partition("://")
-    with TemporaryDirectory() as folder:
-        place = options.store
-        if not (Path(place).is_dir() or (scheme[1] and not scheme[0].startswith("postgresql"))):
-            with _open_store(options, rules) as store:
-                store.export(Path(folder))
-            place = folder
-        with open_session(options.processes) as session, Spark(session) as database:
-            return rejudge(ExportedStore(str(place), database, rules.catalogue), request)
-
-
 def _query(options: argparse.Namespace) -> int:
     """Print the rows of a query over the stored facts of all stacks."""
     from datalog_gate.decision.query import QueryInputs, ask
@@ -371,7 +355,7 @@ def _query(options: argparse.Namespace) -> int:
     from datalog_gate.files.rules import read_rules
 
     files = read_rules([Path(path) for path in options.rules], False) if options.rules else []
-    with _open_store(options, None) as store:
+    with _open_store(options) as store:
         lines = fact_lines(store.facts_named([options.query, *(file.text for file in files)]))
         answer = ask(files, options.query, QueryInputs(lines=lines, catalogue=store.catalogue, now=datetime.now(UTC)))
     return print_answer(answer, options.format, {"<query>": options.query})
@@ -398,31 +382,14 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     """Write each table of the store as a Parquet file."""
-    with _open_store(options, None) as store:
+    with _open_store(options) as store:
         tables = store.export(options.parquet)
     print_note(f"{len(tables)} tables in {options.parquet}")
     return OK
 
 
-@contextmanager
-def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[ScanStore]:
+def _open_store(options: argparse.Namespace, rules: Rules | None = None) -> AbstractContextManager[ScanStore]:
     """Open the store; `run` creates it if it is missing. Errors: InputError."""
-    from datalog_gate.engine.sql.database import explain, list_driver_errors, open_database
-    from datalog_gate.scan.scan_store import ScanStore
-    from datalog_gate.scan.store_file import open_for_run
-    from datalog_gate.schema.catalogue import SHIPPED
+    from datalog_gate.scan.store_file import open_store
 
-    runs, is_file = options.part in ("run", "watch"), "://" not in options.store
-    if not runs and is_file and not Path(options.store).exists():
-        raise InputError.of(f"there is no store {options.store}", suggestion="create one with `datalog-gate scan run`")
-    catalogue = rules.catalogue if rules else SHIPPED
-    before = os.umask(0o077)  # definitions may hold what only their owners should read
-    try:
-        reads_file = is_file and not runs
-        opened = open_for_run(options.store) if runs else open_database(options.store, read_only=reads_file)
-        with opened as database:
-            yield ScanStore(database, catalogue, read_only=reads_file)
-    except list_driver_errors() as error:
-        raise InputError.of(f"the store {options.store} fails: {explain(error, options.store)}") from None
-    finally:
-        os.umask(before)
+    return open_store(options.store, rules.catalogue if rules else None, options.part in ("run", "watch"))
