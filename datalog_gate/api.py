@@ -40,6 +40,7 @@ from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
 
 if TYPE_CHECKING:
+    from datalog_gate.decision.query import QueryAnswer
     from datalog_gate.examples.differences import RuleDifference
     from datalog_gate.examples.example_search import PolicyExamples
     from datalog_gate.explain.explanation import Explanation, FindingExplanation
@@ -326,17 +327,30 @@ def query(
 
     Errors: RulesError; UsageError; EngineError, also for an evaluation that met an error.
     """
-    from datalog_gate.decision.query import QueryInputs, ask
-
     if undefined not in ("error", "empty"):
         raise UsageError(f"undefined must be error or empty, not {undefined}")
-    files = [RuleFile("rules", "<rules>", rules)]
-    inputs = QueryInputs(lines=fact_lines(facts), lenient=undefined == "empty", now=datetime.now(UTC))
-    answer = ask(files, query, inputs, _engine(engine))
+    answer = answer_query([RuleFile("rules", "<rules>", rules)], query, [facts or {}], undefined == "empty", engine)
     if answer.errors:
         error = answer.errors[0]
         raise EngineError(f"{error.span}: {error.message}")
     return {tuple(map(_plain, row)) for row in answer.rows}
+
+
+def answer_query(
+    files: Sequence[RuleFile],
+    text: str,
+    facts: Iterable[FactSource] = (),
+    lenient: bool = True,
+    engine: str = "native",
+    catalogue: Catalogue = SHIPPED,
+) -> QueryAnswer:
+    """The rows of a query over rules and facts, with warnings and errors. If `lenient`, undefined relations are empty.
+    Errors: RulesError, InputError, UsageError, EngineError."""
+    from datalog_gate.decision.query import QueryInputs, ask
+
+    lines = [line for source in facts for line in fact_lines(source)]
+    inputs = QueryInputs(lines=lines, lenient=lenient, catalogue=catalogue, now=datetime.now(UTC))
+    return ask(files, text, inputs, _engine(engine))
 
 
 def _with_bare_inventory(request: DecisionRequest) -> DecisionRequest:

@@ -13,8 +13,8 @@ from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.slices import collect_dependencies
 from datalog_gate.base.diagnostics import NOWHERE, Diagnostic
 from datalog_gate.base.errors import RulesError
-from datalog_gate.base.records import dataclass, replace
-from datalog_gate.base.values import NOT_NULL, Kind, Row, kind_of, row_key
+from datalog_gate.base.records import dataclass, field, replace
+from datalog_gate.base.values import NOT_NULL, Kind, Row, kind_of, row_key, to_json
 from datalog_gate.decision.bound_facts import bind
 from datalog_gate.decision.cloud_state import AGES, list_ages, read_readings
 from datalog_gate.decision.policy_set import RuleFile, parse_all, texts
@@ -40,6 +40,12 @@ class QueryAnswer:
     rows: tuple[Row, ...]
     warnings: tuple[Diagnostic, ...]
     errors: tuple[ModelError, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """The texts of the rules and the query by file."""
+
+    def to_json(self) -> list[list[object]]:
+        """The rows as JSON data."""
+        return [[to_json(value) for value in row] for row in self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ def ask(files: Sequence[RuleFile], text: str, inputs: QueryInputs, engine: Engin
     modules.append(Module(QUERY, "<query>", (_whole_rule(question, names),), congress))
     names = Names(modules, given, QUERY, inputs.lenient, inputs.catalogue)
     checked = check(modules, names=names, problems=problems, sources=sources)
-    return _evaluate(checked, inputs, engine).answer(f"{QUERY}:{ANSWER}")
+    return replace(_evaluate(checked, inputs, engine).answer(f"{QUERY}:{ANSWER}"), sources=sources)
 
 
 def evaluate(

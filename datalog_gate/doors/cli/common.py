@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Never
 from datalog_gate.base.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from datalog_gate.api import Rules
     from datalog_gate.decision.query import QueryAnswer
     from datalog_gate.schema.catalogue import Catalogue
@@ -59,17 +57,17 @@ def find_log(options: argparse.Namespace) -> Path:
     return Path(path)
 
 
-def print_answer(answer: QueryAnswer, form: str, sources: Mapping[str, str]) -> int:
+def print_answer(answer: QueryAnswer, form: str) -> int:
     """Print the rows of a query, and errors to stderr; return the exit code."""
     import json
 
     from datalog_gate.base.diagnostics import render
-    from datalog_gate.base.values import show, to_json
+    from datalog_gate.base.values import show
 
     for warning in answer.warnings:
-        print(render(warning, sources), file=sys.stderr)
+        print(render(warning, answer.sources), file=sys.stderr)
     if form == "json":
-        print(json.dumps([[to_json(value) for value in row] for row in answer.rows], ensure_ascii=False))
+        print(json.dumps(answer.to_json(), ensure_ascii=False))
     else:
         for row in answer.rows:
             print("\t".join(show(value) for value in row))

@@ -354,11 +354,11 @@ def _query(options: argparse.Namespace) -> int:
     from datalog_gate.files.inputs import fact_lines
     from datalog_gate.files.rules import read_rules
 
-    files = read_rules([Path(path) for path in options.rules], False) if options.rules else []
+    files = read_rules(map(Path, options.rules))
     with _open_store(options) as store:
         lines = fact_lines(store.facts_named([options.query, *(file.text for file in files)]))
         answer = ask(files, options.query, QueryInputs(lines=lines, catalogue=store.catalogue, now=datetime.now(UTC)))
-    return print_answer(answer, options.format, {"<query>": options.query})
+    return print_answer(answer, options.format)
 
 
 def _verify(options: argparse.Namespace) -> int:

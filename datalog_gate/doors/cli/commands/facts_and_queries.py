@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 
 from datalog_gate.base.diagnostics import did_you_mean, render
@@ -69,16 +68,15 @@ def _no_relation(name: str, candidates: Iterable[str]) -> UsageError:
 
 def query(options: argparse.Namespace) -> int:
     """Print the rows of a query."""
-    from datalog_gate.decision.policy_set import texts
-    from datalog_gate.decision.query import QueryInputs, ask
-    from datalog_gate.engine import engine
-    from datalog_gate.files.inputs import fact_lines
+    from datalog_gate.api import answer_query
     from datalog_gate.files.rules import read_rules
 
-    catalogue = read_catalogue(*options.catalogue)
-    files = read_rules([Path(path) for path in options.rules], options.congress)
-    lines = [line for path in options.facts for line in fact_lines(path)]
-    lenient, now = options.undefined == "empty", datetime.now(UTC)
-    inputs = QueryInputs(lines=lines, lenient=lenient, catalogue=catalogue, now=now)
-    answer = ask(files, options.query, inputs, engine(options.engine))
-    return print_answer(answer, options.format, texts(files) | {"<query>": options.query})
+    answer = answer_query(
+        read_rules(map(Path, options.rules), options.congress),
+        options.query,
+        facts=options.facts,
+        lenient=options.undefined == "empty",
+        engine=options.engine,
+        catalogue=read_catalogue(*options.catalogue),
+    )
+    return print_answer(answer, options.format)
