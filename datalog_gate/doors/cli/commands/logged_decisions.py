@@ -5,33 +5,27 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from textwrap import indent
 from typing import Any
 
-from datalog_gate.analysis.violation_key import computed_cells, key_columns
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic, format_count, printable, render
-from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.decision.cloud_state import Inventory
-from datalog_gate.decision.decision import SCHEMA, SHORT, Waiver
+from datalog_gate.decision.decision import SHORT, Waiver
 from datalog_gate.decision_point.log import (
     FindingChange,
     Record,
     ReplayResult,
     find_record,
-    read_log,
     replay_log,
     replay_record,
 )
+from datalog_gate.decision_point.waiver_file import append_waiver, find_waiver_key, read_decision, review_waivers
 from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note, replace_file
 from datalog_gate.doors.cli.impact import PolicyImpact, format_impacts, sort_impacts
 from datalog_gate.doors.cli.reports.text import format_decision
-from datalog_gate.files.templates import read_text
-from datalog_gate.template.document import read_document
 
 HOW = {
     "+violations": "new finding",
@@ -46,7 +40,6 @@ HOW = {
 """The words for a change in a table, by sign and field; those of another level or mode are left out."""
 SERIOUSNESS = ("deny", "errors", "undetermined", "warn", "record", "waived")
 """Levels of findings, and fields of other findings, the most serious first."""
-NUMBERED_ID = re.compile(r"W-(\d{1,9})")
 
 
 def explain(options: argparse.Namespace) -> int:
@@ -176,40 +169,11 @@ def _hidden_names(record: Record) -> str:
 def waive(options: argparse.Namespace) -> int:
     """Append a waiver of a violation to the file, and print it. Errors: InputError, UsageError."""
     file, rules = Path(options.waivers), load_rules(options)
-    fields, notes = _create_waiver(rules, options)
-    text, entry = _append_waiver(file, rules, fields)
-    replace_file(file, text)
-    print(entry, end="")
-    for note in notes:
-        print_note(note)
-    return OK
-
-
-def _create_waiver(rules: Rules, options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """Create the fields of a waiver for the violation that the options select, and notes for its author."""
-    decision, project = _read_decision(options)
-    violations = dict(enumerate(decision["violations"], 1))
-    violation = violations.get(options.number)
-    if violation is None:
-        raise UsageError(f"the decision has no violation {options.number}, only {len(violations)}")
-    policy = next((policy for policy in rules.policies if policy.id == violation["policy"]), None)
-    if policy is None or len(policy.columns) != len(violation["row"]):
-        message = f"the rules have no policy {violation['policy']} like the one that found it: give them with --rules"
-        raise UsageError(message)
-    row = {name: value for name, value in zip(policy.columns, violation["row"], strict=True) if name}
-    subject = policy.columns[policy.subject] if policy.subject is not None and violation["resource"] else ""
-    keys = key_columns(policy, computed_cells(rules.program))
-    hidden = [name for name in keys if isinstance(row[name], dict)]
-    key = {name: row[name] for name in keys if name not in (subject, *hidden)}
-    notes = [f"{name} is hidden or not known: the waiver holds for any value" for name in hidden]
-    if not options.bound:
-        for name, value in row.items():
-            if name not in keys and type(value) in (int, float):
-                notes.append(f"the waiver holds for any {name}: bound it with --while '{name} <= {value}'")
+    log = None if os.path.isfile(options.decision) else find_log(options)
+    decision, project = read_decision(options.decision, log)
+    key, notes = find_waiver_key(rules, decision, options.number, options.bound)
     fields = {
-        "policy": policy.id,
-        "subject": violation["resource"],
-        "key": key,
+        **key,
         "project": project,
         "owner": options.owner,
         "reason": options.reason,
@@ -217,78 +181,20 @@ def _create_waiver(rules: Rules, options: argparse.Namespace) -> tuple[dict[str,
         "expires": options.expires,
         "while": options.bound,
     }
-    return {name: value for name, value in fields.items() if value}, notes
-
-
-def _read_decision(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Read the JSON of a decision from a file or a log, and the project of its caller if known."""
-    file = options.decision
-    if os.path.isfile(file):
-        try:
-            decision: Any = json.loads(read_text(file))
-        except (ValueError, RecursionError):
-            decision = None
-        if not isinstance(decision, dict) or decision.get("schema") != SCHEMA:
-            raise InputError.of(f"{file} is not a decision as `check --format json` writes it")
-        return decision, ""
-    record: Any = find_record(find_log(options), options.decision)
-    if "decision" not in record:
-        raise InputError.of(f"{file} was not judged: there is nothing to waive")
-    return record["decision"], (record["inputs"]["caller"] or {}).get("project") or ""
-
-
-def _append_waiver(file: Path, rules: Rules, fields: dict[str, Any]) -> tuple[str, str]:
-    """Append a waiver to the text of the file. Return the new text, and the entry alone."""
-    text = read_text(file) if os.path.exists(file) else "waivers:\n"
-    document = read_document(text, str(file))
-    before = rules.waivers(document)
-    numbers = [int(match[1]) for waiver in before if (match := NUMBERED_ID.fullmatch(waiver.id))]
-    fields = {"id": f"W-{max(numbers, default=0) + 1}", **fields}
-    margin = 2
-    if before and (place := document.place(("waivers", 0))):
-        first_entry = text.splitlines()[place.line - 1]
-        margin = first_entry.rfind("-", 0, place.column - 1)
-    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items()]
-    entry = f"- {'  '.join(lines)}"
-    end = "" if text.endswith("\n") else "\n"
-    new_text = f"{text}{end}{indent(entry, ' ' * margin)}"
-    after: tuple[Waiver, ...] = ()
-    try:
-        after = rules.waivers(read_document(new_text, str(file)))
-    except InputError as error:
-        if all(diagnostic.code == "bad-waiver" for diagnostic in error.diagnostics):
-            raise
-    if after != (*before, Waiver.from_json(fields)):
-        raise UsageError(f"{file}: no waiver can be appended: write the list with a dash for each waiver")
-    return new_text, entry
+    text, entry = append_waiver(file, rules, {name: value for name, value in fields.items() if value})
+    replace_file(file, text)
+    print(entry, end="")
+    for note in notes:
+        print_note(note)
+    return OK
 
 
 def waivers(options: argparse.Namespace) -> int:
     """Print each waiver that is expired, ends soon or is unused in the log, and the counts. Errors: InputError."""
-    file, log = options.waivers, options.log
-    rules = load_rules(options)
-    document = read_document(read_text(file), file)
-    waivers = rules.waivers(document)
     now = (options.now or datetime.now(UTC)).replace(tzinfo=UTC)
-    used = _used_waivers(log) if log else set()
-    for index, waiver in enumerate(waivers):
-        subject = f" of {waiver.subject}" if waiver.subject else ""
-        description = f"{waiver.policy}{subject}, {', '.join(filter(None, (waiver.owner, waiver.ticket)))}"
-        problems = []
-        if now >= waiver.until:
-            problems.append(f"expired[{waiver.id}] on {waiver.expires}")
-        if waiver.ends_soon(now):
-            problems.append(f"soon[{waiver.id}] {waiver.left(now)}")
-        if log and waiver.id not in used:
-            problems.append(f"unused[{waiver.id}] by any decision of {log}")
-        for problem in problems:
-            print(f"{document.place(('waivers', index))}: {problem}: {description}")
+    waivers, problems = review_waivers(options.waivers, load_rules(options), now, options.log)
+    for problem in problems:
+        print(problem)
     expired = sum(now >= waiver.until for waiver in waivers)
     print(f"{format_count(len(waivers), 'waiver')}, {expired} expired")
     return FINDINGS if expired else OK
-
-
-def _used_waivers(log: Path) -> set[str]:
-    """The ids of the waivers that decisions of the log used."""
-    records: list[Any] = [record for record in read_log(log) if isinstance(record, dict)]
-    return {waiver["id"] for record in records for waiver in record.get("inputs", {}).get("waivers", ())}
