@@ -133,6 +133,19 @@ class Rules:
 
         return find_idle(self._set, given, action, is_cloud, today)
 
+    def document(self) -> str:
+        """Describe the policies in one document of Markdown, with the cases that expect them. Errors: InputError for a
+        ``test.yaml``."""
+        from datalog_gate.policytest.policy_pages import format_document
+
+        return format_document(self._set)
+
+    def pages(self) -> dict[str, str]:
+        """As `document`, by file name: an index, and a page for each policy."""
+        from datalog_gate.policytest.policy_pages import format_pages
+
+        return format_pages(self._set)
+
     def examples(self, policy: str) -> PolicyExamples:
         """Find the smallest stacks that the policy with this id denies, and near ones that pass. Errors: KeyError if
         there is no such policy."""

@@ -303,7 +303,7 @@ def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     init.add_argument("pack", nargs="*", metavar="PACK", help="the packs (default: all)")
     init.set_defaults(init=True)
 
-    docs = _add_command(commands, "docs", "docs")
+    docs = _add_command(commands, "docs", "rule_files")
     _add_rules(docs)
     docs.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
 

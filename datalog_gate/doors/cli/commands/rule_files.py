@@ -1,4 +1,4 @@
-"""The commands `fmt`, `lint` and `rules`, over rule files."""
+"""The commands `fmt`, `lint`, `rules` and `docs`, over rule files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from datalog_gate import api
 from datalog_gate.base.errors import UsageError
-from datalog_gate.doors.cli.common import FINDINGS, OK, replace_file
+from datalog_gate.doors.cli.common import FINDINGS, OK, load_rules, replace_file, write_file
 from datalog_gate.files.packs import copy_packs, find_packs
 from datalog_gate.files.rules import default_rules
 from datalog_gate.files.templates import read_catalogue
@@ -49,4 +49,19 @@ def rules(options: argparse.Namespace) -> int:
         print(json.dumps({"schema": SCHEMA, "packs": [asdict(pack) for pack in packs]}))
     else:
         print(*(f"{pack.name:12} {pack.version:8} {pack.policies:4}  {pack.summary}" for pack in packs), sep="\n")
+    return OK
+
+
+def docs(options: argparse.Namespace) -> int:
+    """Print one document about the policies, or write a page for each into a folder."""
+    rules, folder = load_rules(options), options.folder
+    if folder is None:
+        print(rules.document(), end="")
+        return OK
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write to {folder}: {error.strerror}") from None
+    for name, text in rules.pages().items():
+        write_file(folder / name, text)
     return OK

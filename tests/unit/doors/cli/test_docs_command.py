@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.doors.cli.commands.docs import format_document, format_pages
 from datalog_gate.doors.cli.main import main
 from tests.commands import write_files
 
@@ -94,7 +93,7 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dg.Rules:
 
 
 def test_a_page_has_the_policy_its_rules_and_its_cases(rules: dg.Rules) -> None:
-    assert format_pages(rules) == {
+    assert rules.pages() == {
         "index.md": "# Policies\n\n- [index](%2569ndex.md): deny, other\n"
         "- [net.a_b\\_](net.a_b_.md): warn, \\# {s} \\<b\\>\\*all\\*\\</b\\>\n",
         "net.a_b_.md": PAGE,
@@ -104,22 +103,22 @@ def test_a_page_has_the_policy_its_rules_and_its_cases(rules: dg.Rules) -> None:
 
 def test_all_pages_are_one_document(rules: dg.Rules) -> None:
     deeper = [page.replace("\n## ", "\n### ").replace("# ", "## ", 1) for page in (OTHER, PAGE)]
-    assert format_document(rules) == "# Policies\n\n" + "\n".join(deeper)
+    assert rules.document() == "# Policies\n\n" + "\n".join(deeper)
 
 
 def test_lines_are_those_of_diagnostics_whatever_ends_them(rules: dg.Rules) -> None:
     Path("r/m.dl").write_text("// a\u2028\n" + RULES)
-    assert format_pages(dg.load_rules("r")) == format_pages(rules)
+    assert dg.load_rules("r").pages() == rules.pages()
 
 
 def test_the_command_prints_the_document_or_writes_the_pages(
     rules: dg.Rules, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["docs", "--rules", "r"]) == 0
-    assert capsys.readouterr() == (format_document(rules), "")
+    assert capsys.readouterr() == (rules.document(), "")
     assert main(["docs", "--rules", "r", "--output", "a/b"]) == 0
     assert capsys.readouterr() == ("", "")
-    assert {path.name: path.read_text() for path in Path("a/b").iterdir()} == format_pages(rules)
+    assert {path.name: path.read_text() for path in Path("a/b").iterdir()} == rules.pages()
 
 
 @pytest.mark.parametrize(

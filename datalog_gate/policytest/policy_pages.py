@@ -1,8 +1,7 @@
-"""The command `docs`: prints a Markdown page for each policy."""
+"""A page in Markdown for each policy, with its rules and cases."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -10,10 +9,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from datalog_gate.analysis.policy import ACTIONS, Policy
-from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Span, printable
-from datalog_gate.base.errors import UsageError
-from datalog_gate.doors.cli.common import OK, load_rules, write_file
+from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.language.parser import parse
 from datalog_gate.policytest.testfile import Case, read_cases
 
@@ -21,28 +18,13 @@ EXPECTATIONS = {"violations": "violated", "undetermined": "undetermined"}
 """The words for the expectations of a case."""
 
 
-def docs(options: argparse.Namespace) -> int:
-    """Print one document, or write a page for each policy into a folder."""
-    rules, folder = load_rules(options), options.folder
-    if folder is None:
-        print(format_document(rules), end="")
-        return OK
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"can't write to {folder}: {error.strerror}") from None
-    for name, text in format_pages(rules).items():
-        write_file(folder / name, text)
-    return OK
-
-
-def format_document(rules: Rules) -> str:
+def format_document(rules: PolicySet) -> str:
     """Format one document with a section for each policy. Errors: InputError for a test file."""
     sections = ("\n".join(_format_policy(rules, policy, cases, 2)) for policy, cases in _policies(rules))
     return "# Policies\n\n" + "\n".join(sections)
 
 
-def format_pages(rules: Rules) -> dict[str, str]:
+def format_pages(rules: PolicySet) -> dict[str, str]:
     """Format the index, and a page for each policy, by file name. Errors: InputError for a test file."""
     pages = {}
     lines = ["# Policies", ""]
@@ -53,7 +35,7 @@ def format_pages(rules: Rules) -> dict[str, str]:
     return {"index.md": "\n".join([*lines, ""]), **pages}
 
 
-def _policies(rules: Rules) -> Iterator[tuple[Policy, list[tuple[Path, Case]]]]:
+def _policies(rules: PolicySet) -> Iterator[tuple[Policy, list[tuple[Path, Case]]]]:
     """The policies in order of id, each with the cases of its test file that name it."""
     tests: dict[Path, Sequence[Case]] = {}
     for policy in rules.policies:
@@ -63,7 +45,7 @@ def _policies(rules: Rules) -> Iterator[tuple[Policy, list[tuple[Path, Case]]]]:
         yield policy, [(file, case) for case in tests[file] if list(_expected(case, policy.id))]
 
 
-def _format_policy(rules: Rules, policy: Policy, cases: Sequence[tuple[Path, Case]], depth: int) -> Iterator[str]:
+def _format_policy(rules: PolicySet, policy: Policy, cases: Sequence[tuple[Path, Case]], depth: int) -> Iterator[str]:
     """Format a policy as lines, with headings of this depth and below."""
     subject = "" if policy.subject is None else policy.columns[policy.subject]
     fields = {
@@ -89,7 +71,7 @@ def _format_policy(rules: Rules, policy: Policy, cases: Sequence[tuple[Path, Cas
         yield ""
 
 
-def _rule_lines(rules: Rules, policy: Policy) -> Iterator[str]:
+def _rule_lines(rules: PolicySet, policy: Policy) -> Iterator[str]:
     """The rules of a policy as written, with their annotations."""
     text = rules.sources[policy.span.file]
     spans = {
