@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from datalog_gate.examples.differences import RuleDifference
     from datalog_gate.examples.example_search import PolicyExamples
     from datalog_gate.explain.explanation import Explanation, FindingExplanation
+    from datalog_gate.files.baseline import Baseline, Templates
     from datalog_gate.files.run_inputs import RunInputs
+    from datalog_gate.files.tolerated_findings import Tolerated
     from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.template.document import Document
 
@@ -132,6 +134,23 @@ class Rules:
         from datalog_gate.files.run_inputs import find_idle
 
         return find_idle(self._set, given, action, is_cloud, today)
+
+    def tolerate(
+        self,
+        decision: Decision,
+        refusals: Sequence[Diagnostic],
+        stacks: Sequence[Stack],
+        templates: Templates,
+        baseline: Baseline | None = None,
+    ) -> Tolerated:
+        """Apply the comments in templates, and a baseline, to a decision on their stacks, and to what Heat would refuse
+        of them."""
+        from datalog_gate.files.tolerated_findings import tolerate
+
+        tolerated = tolerate(decision, refusals, stacks, templates, self._set, baseline)
+        if isinstance(decision, ExplainedDecision):
+            decision.explain_too(tolerated.decision)
+        return tolerated
 
     def document(self) -> str:
         """Describe the policies in one document of Markdown, with the cases that expect them. Errors: InputError for a

@@ -27,17 +27,15 @@ from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folde
 from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.files.check_options import LIVE_PREFIX, MODES
 from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
-from datalog_gate.files.ignores import leave_out_ignored
 from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
-from datalog_gate.files.tolerated_findings import find_modes, leave_out, leave_out_further, tolerate
+from datalog_gate.files.tolerated_findings import find_further_refusals, find_modes, find_shown_refusals
 from datalog_gate.policytest.suite import Suite, find_tops, suite_of
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
-from datalog_gate.validation.refusals import find_further_refusals, find_refusals
 
 Problems = dict[str, tuple[TextProblem, ...]]
 """The problems by file. Checked files without problems have an empty entry."""
@@ -222,7 +220,8 @@ class Workspace:
             stack = self.read(path)
             decision, warnings = self._decide(path, stack)
         except InputError as error:
-            return self._problems((*error.diagnostics, *self._find_further(error)), error.sources, path)
+            further = find_further_refusals(error, self.project().configuration, self.catalogue) if error.stack else ()
+            return self._problems((*error.diagnostics, *further), error.sources, path)
         except GateError as error:
             where = TextRange(str(path), 0, 0)
             message = f"this template can't be judged: {str(error).splitlines()[0]}"
@@ -236,14 +235,6 @@ class Workspace:
             problems.setdefault(file, []).extend(own)
         return {file: tuple(sorted(own, key=_order)) for file, own in problems.items()}
 
-    def _find_further(self, error: InputError) -> Sequence[Diagnostic]:
-        """What Heat would refuse besides what could not be read, but for what the project or a comment leaves out."""
-        if not error.stack:
-            return ()
-        project = self.project()
-        left_out = project.value("select"), project.value("ignore"), project.request().get("now")
-        return leave_out_further(find_further_refusals(error, project.heat_types), error.sources, *left_out)
-
     def _decide(self, path: Path, stack: Stack) -> tuple[ExplainedDecision, Sequence[Diagnostic]]:
         """Judge a stack as `check` does. Return also what Heat would refuse, and warnings. Errors: GateError."""
         project, rules, name = self.project(), self.rules(), self._name(path)
@@ -252,24 +243,15 @@ class Workspace:
             against=self._read_before(path, stack),
             explain=True,
             inventory=self._load_inventory(rules),
-            modes=find_modes(rules.policies, project.value("select"), project.value("ignore")),
+            modes=find_modes(rules.policies, project.configuration),
             **project.request(),
         )
-        assert isinstance(decision, ExplainedDecision)
-        tolerated = tolerate(
-            decision,
-            templates=(str(name.parent if name.name == FOLDER_TEMPLATE else name),),
-            sources=stack.sources,
-            policies=rules.policies,
-            program=rules.program,
-            baseline=project.baseline,
-        )
+        template = str(name.parent if name.name == FOLDER_TEMPLATE else name)
+        refusals = find_shown_refusals([stack], project.configuration, project.catalogue)
+        tolerated = rules.tolerate(decision, refusals, [stack], (template,), project.baseline)
         tolerant = tolerated.decision
         assert isinstance(tolerant, ExplainedDecision)
-        decision.explain_too(tolerant)
-        found = leave_out(find_refusals(stack, project.heat_types), project.value("select"), project.value("ignore"))
-        refusals, _ = leave_out_ignored(found, tolerated.ignores, decision.now)
-        return tolerant, (*refusals, *stack.warnings, *self._find_unfilled(rules), *tolerant.near_misses)
+        return tolerant, (*tolerated.refusals, *stack.warnings, *self._find_unfilled(rules), *tolerant.near_misses)
 
     def _find_unfilled(self, rules: Rules) -> Sequence[Diagnostic]:
         """Warnings about relations that the rules read and the configuration does not fill."""

@@ -74,9 +74,13 @@ class Configuration:
     """By option name."""
     templates: tuple[TemplateEntry, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """The values on the command line by option name, which replace those of the file."""
 
     def value(self, name: str) -> Any:
         """The value of an option by its name, or its default."""
+        if name in self.given:
+            return self.given[name]
         return self.values[name].value if name in self.values else BY_NAME[name].initial()
 
     def entry_of(self, template: str | Path) -> TemplateEntry | None:

@@ -23,7 +23,7 @@ from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.least_model import Engine
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.lines import FactLine, read
-from datalog_gate.files.templates import read_text
+from datalog_gate.files.templates import read_json, read_text
 from datalog_gate.stack.model import Stack
 
 if TYPE_CHECKING:
@@ -98,6 +98,20 @@ def judge_given(rules: PolicySet, stacks: Sequence[Stack], given: RequestInputs)
     from datalog_gate.template.reader import read_assuming
 
     return judge(rules, stacks, read_request(rules, stacks, given), evaluate, read_assuming)
+
+
+def read_caller_file(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
+    """Read and check the caller. An error is returned, since errors in rules are reported first. Errors: UsageError."""
+    if path is None:
+        return None, None
+    try:
+        caller = read_json(Path(path))
+    except InputError as error:
+        return None, error
+    if not isinstance(caller, dict):
+        raise UsageError(f'{path} holds no object: write {{"user": ..., "roles": [...]}}')
+    read_caller(caller)
+    return caller, None
 
 
 def _load_inventory(rules: PolicySet, source: Inventory | FactSource | None, engine: Engine) -> Inventory:

@@ -5,92 +5,120 @@ They are tolerated by comments in templates, by a baseline, or because their pol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.base.diagnostics import REFUSALS, Diagnostic, did_you_mean
-from datalog_gate.base.errors import UsageError
+from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
+from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.files.baseline import Baseline, FindingKeys, Templates, compute_keys
+from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.ignores import Ignore, apply_ignores, find_ignores, leave_out_ignored
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.stack.model import Stack
+from datalog_gate.validation import refusals as heat_refusals
 
 
 class Tolerated(NamedTuple):
-    """A decision with the comments of templates and the baseline applied."""
+    """A decision, and what Heat would refuse, with the comments of templates and the baseline applied."""
 
     decision: Decision
+    refusals: tuple[Diagnostic, ...]
     keys: FindingKeys
     ignores: tuple[Ignore, ...]
     used: frozenset[Ignore]
-    """The ignores that match a finding."""
+    """The ignores that match a finding or a refusal."""
 
 
 def tolerate(
     decision: Decision,
+    refusals: Sequence[Diagnostic],
+    stacks: Sequence[Stack],
     templates: Templates,
-    sources: Mapping[str, str],
-    policies: Sequence[Policy],
-    program: CheckedProgram,
+    rules: PolicySet,
     baseline: Baseline | None,
 ) -> Tolerated:
-    """Apply the ignores in texts and a baseline to the decision on templates. Invalid ignores become near misses."""
-    ignores, warnings = find_ignores(sources, [*(policy.id for policy in policies), *REFUSALS])
-    keys = compute_keys(policies, program, decision)
+    """Apply the ignores in the texts of stacks and a baseline to a decision on templates, and to what Heat would refuse
+    of them. Invalid ignores become near misses."""
+    sources = {file: text for stack in stacks for file, text in stack.sources.items()}
+    ignores, warnings = find_ignores(sources, [*(policy.id for policy in rules.policies), *REFUSALS])
+    keys = compute_keys(rules.policies, rules.program, decision)
     tolerant, used = apply_ignores(decision, ignores)
     if baseline:
         tolerant = baseline.tolerate(tolerant, templates, keys)
     tolerant = replace(tolerant, near_misses=(*tolerant.near_misses, *warnings))
-    return Tolerated(tolerant, keys, ignores, used)
+    left, covering = leave_out_ignored(refusals, ignores, decision.now)
+    return Tolerated(tolerant, left, keys, ignores, used | covering)
 
 
-def find_codes(patterns: Sequence[str]) -> set[str]:
+def find_shown_refusals(
+    stacks: Sequence[Stack], configuration: Configuration, catalogue: Catalogue
+) -> tuple[Diagnostic, ...]:
+    """What the Heat of `--heat` would refuse of stacks, and with `--deprecated` what it hides or deprecates. `--select`
+    and `--ignore` leave out codes."""
+    searches = [heat_refusals.find_refusals]
+    if configuration.value("deprecated"):
+        from datalog_gate.validation.deprecation import find_deprecated
+
+        searches.append(find_deprecated)
+    types = catalogue.of_heat(configuration.value("heat"))
+    found = (refusal for stack in stacks for search in searches for refusal in search(stack, types))
+    return _leave_out(found, configuration)
+
+
+def find_further_refusals(
+    error: InputError, configuration: Configuration, catalogue: Catalogue
+) -> tuple[Diagnostic, ...]:
+    """What Heat would refuse besides what could not be read, as `find_shown_refusals`, but for what comments ignore."""
+    found = heat_refusals.find_further_refusals(error, catalogue.of_heat(configuration.value("heat")))
+    ignores, _ = find_ignores(error.sources, REFUSALS)
+    now = (configuration.value("now") or datetime.now(UTC)).replace(tzinfo=UTC)
+    return leave_out_ignored(_leave_out(found, configuration), ignores, now)[0]
+
+
+def find_judged_codes(configuration: Configuration) -> set[str]:
+    """The codes of refusals that are searched and that `--select` and `--ignore` leave."""
+    unsearched = set() if configuration.value("deprecated") else {"deprecated"}
+    return _find_left_codes(configuration) - unsearched
+
+
+def _find_codes(patterns: Sequence[str]) -> set[str]:
     """The codes of refusals that match a pattern."""
     return {code for code in REFUSALS for pattern in patterns if fnmatchcase(code, pattern)}
 
 
-def find_left_codes(select: Sequence[str], ignore: Sequence[str]) -> set[str]:
+def _find_left_codes(configuration: Configuration) -> set[str]:
     """The codes of refusals that `--select` and `--ignore` leave."""
-    return (find_codes(select) if select else set(REFUSALS)) - find_codes(ignore)
+    select, ignore = configuration.value("select"), configuration.value("ignore")
+    return (_find_codes(select) if select else set(REFUSALS)) - _find_codes(ignore)
 
 
-def leave_out(found: Iterable[Diagnostic], select: Sequence[str], ignore: Sequence[str]) -> tuple[Diagnostic, ...]:
+def _leave_out(found: Iterable[Diagnostic], configuration: Configuration) -> tuple[Diagnostic, ...]:
     """The refusals without those whose codes `--select` and `--ignore` leave out."""
-    left = find_left_codes(select, ignore)
+    left = _find_left_codes(configuration)
     return tuple(problem for problem in found if problem.code in left)
 
 
-def leave_out_further(
-    found: Iterable[Diagnostic],
-    sources: Mapping[str, str],
-    select: Sequence[str],
-    ignore: Sequence[str],
-    now: datetime | None,
-) -> tuple[Diagnostic, ...]:
-    """As `leave_out`, also without those that comments in a template ignore which can't be read."""
-    ignores, _ = find_ignores(sources, REFUSALS)
-    time = (now or datetime.now(UTC)).replace(tzinfo=UTC)
-    return leave_out_ignored(leave_out(found, select, ignore), ignores, time)[0]
-
-
-def find_modes(policies: Sequence[Policy], select: Sequence[str], ignore: Sequence[str]) -> dict[str, str]:
+def find_modes(policies: Sequence[Policy], configuration: Configuration) -> dict[str, str]:
     """The policies that `--select` and `--ignore` switch off. Codes of refusals name none. Errors: UsageError for an
     unknown policy, and if none is left."""
     names = [policy.id for policy in policies]
+    select, ignore = configuration.value("select"), configuration.value("ignore")
     chosen: dict[str, set[str]] = {}
     for option, patterns in (("select", select), ("ignore", ignore)):
         chosen[option] = set()
         for pattern in patterns:
             matched = {policy for policy in names if fnmatchcase(policy, pattern)}
-            if not matched and not find_codes([pattern]):
+            if not matched and not _find_codes([pattern]):
                 advice = did_you_mean(pattern, (*names, *REFUSALS))
                 raise UsageError(f"--{option}: there is no policy {pattern}{f': {advice}' if advice else ''}")
             chosen[option] |= matched
     off = chosen["ignore"] | (set(names) - chosen["select"] if select else set())
-    if names and off.issuperset(names) and not find_codes(select):
+    if names and off.issuperset(names) and not _find_codes(select):
         raise UsageError("--select and --ignore exclude all policies")
     return dict.fromkeys(sorted(off), "off")

@@ -41,7 +41,7 @@ def print_configuration(options: argparse.Namespace) -> None:
 
 def _describe_source(option: CheckOption, options: argparse.Namespace) -> str:
     """Where the value of an option comes from."""
-    if option.name in options.given:
+    if option.name in options.configuration.given:
         return "command line"
     if option.name in options.configuration.values:
         return str(options.configuration.values[option.name].place)

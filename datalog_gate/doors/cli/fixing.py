@@ -20,8 +20,8 @@ from datalog_gate.base.errors import EngineError
 from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.doors.cli.common import replace_file
 from datalog_gate.doors.cli.reports.entries import ReportEntry, make_relative
-from datalog_gate.doors.cli.template_args import RootTemplate
 from datalog_gate.editing.template_edits import apply_edits, write_change
+from datalog_gate.files.root_templates import RootTemplate
 from datalog_gate.files.templates import read_text, resolve
 
 BOM = b"\xef\xbb\xbf"

@@ -118,22 +118,21 @@ def _with_operands_last(words: Sequence[str]) -> list[str]:
 
 
 def _complete(options: argparse.Namespace, names: Sequence[str]) -> None:
-    """Fill in missing options from the project's configuration, else with defaults. `given` are the names of those on
-    the command line. Errors: InputError."""
+    """Fill in missing options from the project's configuration, else with defaults. The configuration gets the values
+    on the command line, and loses those of other options. Errors: InputError."""
     from datalog_gate.files.configuration import load_configuration
 
     configuration = load_configuration()
-    given = frozenset(name for name in names if hasattr(options, BY_NAME[name].attribute))
+    attributes = {name: BY_NAME[name].attribute for name in names}
+    given = {name: getattr(options, attribute) for name, attribute in attributes.items() if hasattr(options, attribute)}
     if "stack" in given:  # what the project says of templates is not meant for it
         unused = {"environment", "parameter", "assume", "files-root", "fetch", "module"}
     else:
         unused = {"stack", "module"} if getattr(options, "template", ()) or "module" in given else set()
-    values = {name: value for name, value in configuration.values.items() if name not in unused}
-    options.configuration = replace(configuration, values=values)
-    options.given = given
-    for name in names:
-        if name not in given:
-            setattr(options, BY_NAME[name].attribute, options.configuration.value(name))
+    values = {name: value for name, value in configuration.values.items() if name in attributes.keys() - unused}
+    options.configuration = replace(configuration, values=values, given=given)
+    for name, attribute in attributes.items():
+        setattr(options, attribute, options.configuration.value(name))
 
 
 def create_parser(command: str = "") -> argparse.ArgumentParser:
@@ -242,7 +241,6 @@ def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentP
     )
     _add_list(facts, "--relation", "only this relation (default: all)", metavar="NAME")
     facts.add_argument("--format", choices=("text", "jsonl"), default="text")
-    facts.set_defaults(module=[], stack=None, together=False, against=None)
 
     relations = _add_command(commands, "relations", "facts_and_queries")
     help_ = "a relation, a resource type, or a pattern as in a shell (default: a line for each relation)"
@@ -284,6 +282,7 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     test.add_argument("--yes", action="store_true", help="update without asking")
     test.add_argument("--format", choices=("text", "json"), default="text")
     _add_configured(test, "catalogue")
+    test.set_defaults(configured=("catalogue", "rules"))
 
 
 def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -437,7 +436,6 @@ def _add_editor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     _add_configured(
         repl, "rules", "environment", "parameter", "assume", "stack-name", "files-root", "fetch", "catalogue"
     )
-    repl.set_defaults(module=[], stack=None, together=False, against=None)
 
 
 def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -84,7 +84,7 @@ def test_a_folder_holds_the_files_of_a_url(url: str, capsys: pytest.CaptureFixtu
 def test_what_a_url_does_not_give_is_an_error_at_its_name(
     name: str, message: str, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("datalog_gate.doors.cli.downloads.MAX_BYTES", 400)
+    monkeypatch.setattr("datalog_gate.files.downloads.MAX_BYTES", 400)
     write_template(f"{url}/{name}")
     code, out, err = run(capsys, "check", "t.yaml", "--fetch")
     assert (code, out, "t.yaml:2:" in err, f"{url}/{name} {message}" in err) == (3, "", True, True)
@@ -92,7 +92,7 @@ def test_what_a_url_does_not_give_is_an_error_at_its_name(
 
 @pytest.mark.usefixtures("url")
 def test_a_stack_reads_only_so_many_urls(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("datalog_gate.doors.cli.downloads.MOST_URLS", 2)
+    monkeypatch.setattr("datalog_gate.files.downloads.MOST_URLS", 2)
     code, _, err = run(capsys, "check", "t.yaml", "--fetch")
     assert (code, "was not read: the stack names more than 2 URLs" in err) == (3, True)
     assert len(Handler.requested) == 2

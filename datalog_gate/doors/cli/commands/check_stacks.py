@@ -29,26 +29,19 @@ from datalog_gate.doors.cli.reports.text import (
     format_total,
     format_waiver_notes,
 )
-from datalog_gate.doors.cli.template_args import (
-    STANDARD_INPUT,
-    RootTemplate,
-    find_roots,
-    read_caller_file,
-    read_old_stack,
-    read_stacks,
-)
 from datalog_gate.doors.cli.tolerance import (
     find_baseline,
     find_idle_ignores,
     find_keys,
-    find_modes,
-    find_shown_refusals,
     find_sources,
     note_gone,
-    tolerate,
 )
 from datalog_gate.files.baseline import Baseline, format_baseline
+from datalog_gate.files.check_options import LIVE_PREFIX
+from datalog_gate.files.inputs import read_caller_file
+from datalog_gate.files.root_templates import STANDARD_INPUT, RootTemplate, find_roots, read_old_root, read_roots
 from datalog_gate.files.run_inputs import RunInputs, find_distant_waivers
+from datalog_gate.files.tolerated_findings import find_modes, find_shown_refusals
 from datalog_gate.stack.model import Stack
 
 if TYPE_CHECKING:
@@ -66,7 +59,7 @@ def check(options: argparse.Namespace) -> int:
         print_configuration(options)
         return OK
     _wants_pages(options)
-    roots = find_roots(options)
+    roots = find_roots(options.template, options.configuration)
     groups = [roots] if options.together else [[root] for root in roots]
     fixes = options.fix or options.diff
     checker = _prepare(options, once=len(groups) == 1 and not fixes)
@@ -106,18 +99,46 @@ class _Checker:
     def _judge(self, group: list[RootTemplate], templates: tuple[str, ...]) -> ReportEntry:
         options, rules = self.options, self.rules
         pages = _wants_pages(options)
-        stacks = read_stacks(group, options, rules.catalogue)
-        refusals = () if options.stack else find_shown_refusals(stacks, options, rules.catalogue)
+        stacks = self._read(group)
+        refusals = () if options.stack else find_shown_refusals(stacks, options.configuration, rules.catalogue)
         given: DecisionInputs = {
             **self.given,
-            "against": read_old_stack(group[0], options, rules.catalogue),
+            "against": self._read_old(group[0]),
             "explain": bool(options.explain) or pages,
         }
         decision = rules.decide(stacks, options.action, **given)
-        grants = _describe_grants(stacks, decision)
-        entry = ReportEntry(", ".join(templates), decision, templates, grants, refusals=refusals)
-        entry = tolerate(entry, decision, stacks, rules, self.baseline)
+        tolerated = rules.tolerate(decision, refusals, stacks, templates, self.baseline)
+        warnings = [warning for stack in stacks for warning in stack.warnings]
+        entry = ReportEntry(
+            name=", ".join(templates),
+            answer=replace(tolerated.decision, near_misses=(*warnings, *tolerated.decision.near_misses)),
+            templates=templates,
+            grant_requests=_describe_grants(stacks, decision),
+            keys=tolerated.keys,
+            ignores=tolerated.ignores,
+            used=tolerated.used,
+            refusals=tolerated.refusals,
+        )
         return _add_page(entry, stacks, options) if pages else entry
+
+    def _read(self, group: list[RootTemplate]) -> list[Stack]:
+        """Read the stacks of templates, or the stack in Heat that the options name. Errors: InputError."""
+        if self.options.stack:
+            return [_read_live(group[0].template, group[0], self.rules)]
+        return read_roots(group, self.options.configuration, self.rules.catalogue)
+
+    def _read_old(self, root: RootTemplate) -> tuple[Stack, ...]:
+        """Read the older version of a root's stack, if `--against` names one. Errors: InputError."""
+        against = self.options.against or ""
+        if against.startswith(LIVE_PREFIX):
+            return (_read_live(against.removeprefix(LIVE_PREFIX), root, self.rules),)
+        return (read_old_root(root, self.options.configuration, self.rules.catalogue),) if against else ()
+
+
+def _read_live(name: str, root: RootTemplate, rules: Rules) -> Stack:
+    from datalog_gate.doors.cli.heat_client import read_live
+
+    return read_live(name, root.name, rules.catalogue)
 
 
 def _prepare(options: argparse.Namespace, once: bool) -> _Checker:
@@ -125,7 +146,7 @@ def _prepare(options: argparse.Namespace, once: bool) -> _Checker:
     caller, caller_error = read_caller_file(options.caller)
     baseline = find_baseline(options)
     rules = load_rules(options)
-    modes = find_modes(rules, options)
+    modes = find_modes(rules.policies, options.configuration)
     inventory = _load_inventory(rules, options.inventory)
     today = (options.now or datetime.now(UTC)).date()
     for warning in _find_warnings(rules, options, inventory, caller, today):
@@ -157,7 +178,7 @@ def _report(checker: _Checker, entries: Sequence[ReportEntry]) -> None:
     failing = _find_failing(options) or SEVERITIES[:1]
     if options.format in DOCUMENTS:
         print(format_report(options.format, entries, rules.policies, failing), end="")
-    idle = list(find_idle_ignores(entries, rules, options))
+    idle = list(find_idle_ignores(entries, rules, options.configuration))
     for warning in idle:
         print(render(warning, find_sources(entries)), file=sys.stderr)
     if options.format == "github":

@@ -45,7 +45,7 @@ def test(options: argparse.Namespace) -> int:
         return _update(options)
     if measured:
         return _measure(options)
-    return run(options.path, options.catalogue, options.pytest, options.configuration.value("rules"))
+    return run(options.path, options.catalogue, options.pytest, options.rules)
 
 
 def _measure(options: argparse.Namespace) -> int:
@@ -92,9 +92,10 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _suite_around(file: Path, cases: tuple[Case, ...], options: argparse.Namespace) -> Suite:
-    rules = options.configuration.value("rules")
     resolved = Path(os.path.realpath(file))
-    return suite_of(resolved, cases, find_tops(resolved, options.path, rules), options.catalogue, tests_all=True)
+    return suite_of(
+        resolved, cases, find_tops(resolved, options.path, options.rules), options.catalogue, tests_all=True
+    )
 
 
 def _write(file: Path, before: str, after: str) -> int:
@@ -109,7 +110,7 @@ def _find_policy(options: argparse.Namespace) -> tuple[Rules, Policy] | None:
     from datalog_gate.api import load_rules
     from datalog_gate.files.templates import read_catalogue
 
-    paths = options.path or options.configuration.value("rules") or default_paths()
+    paths = options.path or options.rules or default_paths()
     rules = load_rules(*paths, catalogue=read_catalogue(*options.catalogue))
     return next(((rules, policy) for policy in rules.policies if policy.id == options.init), None)
 
@@ -165,8 +166,7 @@ def _confirm() -> bool:
 
 def _suites(options: argparse.Namespace) -> list[Suite]:
     packs = [path for path in options.path if os.path.isdir(path)]
-    rules = options.configuration.value("rules")
-    return [read_suite(file, options.catalogue, packs, rules) for file in test_files(options.path)]
+    return [read_suite(file, options.catalogue, packs, options.rules) for file in test_files(options.path)]
 
 
 def _failing(suites: Sequence[Suite]) -> bool:

@@ -1,11 +1,10 @@
-"""The templates, or the stack in Heat, that command options name."""
+"""The templates, or the stack in Heat, that options and a configuration name."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
@@ -14,12 +13,12 @@ from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic, Severity
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import replace
-from datalog_gate.doors.cli.downloads import create_downloader
-from datalog_gate.doors.cli.tolerance import find_further_refusals
-from datalog_gate.files.check_options import LIVE_PREFIX, rebase_path
+from datalog_gate.files.check_options import rebase_path
 from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.discovery import check_folder, discover_templates
+from datalog_gate.files.downloads import create_downloader
 from datalog_gate.files.templates import StackInputs, read_before, read_stack, read_text, resolve, root_name
+from datalog_gate.files.tolerated_findings import find_further_refusals
 from datalog_gate.files.url_sources import UrlSources
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Data, Stack
@@ -47,63 +46,70 @@ class RootTemplate(NamedTuple):
     """The text of standard input, if that is a template."""
 
 
-def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
-    """Find the templates, including those in folders, then the modules. Names are unique if they are judged together.
-    Errors: UsageError; InputError if standard input is a template and can't be read."""
-    configuration, given = options.configuration, options.given
-    named = options.template or given & {"stack", "module"}
-    listed = _find_named(options.template) if named else _find_configured(configuration)
-    templates = [*listed, *((*module, None) for module in options.module)]
-    if options.against and (options.stack or len(templates) != 1):
-        raise UsageError("check takes --against with one TEMPLATE")
-    if options.against and options.action not in (None, *CHANGING):
-        raise UsageError(f"check takes --against with the actions {' and '.join(CHANGING)}, not {options.action}")
-    if options.stack:
-        more = options.environment or options.parameter or options.assume or options.files_root
-        if templates or more or options.stack[1:]:
+def find_roots(paths: Sequence[str], configuration: Configuration) -> list[RootTemplate]:
+    """Find the templates at the paths, including those in folders, then the modules. Names are unique if they are
+    judged together. Errors: UsageError; InputError if standard input is a template and can't be read."""
+    named = paths or configuration.given.keys() & {"stack", "module"}
+    listed = _find_named(paths) if named else _find_configured(configuration)
+    templates = [*listed, *((*module, None) for module in configuration.value("module"))]
+    _check_against(configuration, len(templates))
+    if stacks := configuration.value("stack"):
+        more = any(configuration.value(name) for name in ("environment", "parameter", "assume", "files-root"))
+        if templates or more or stacks[1:]:
             raise UsageError(
                 "check takes one --stack, and then no template, environment, parameter, assumption or file"
             )
-        return [RootTemplate(options.stack[0], (), options.stack_name)]
+        return [RootTemplate(stacks[0], (), configuration.value("stack-name"))]
     if not templates:
         raise UsageError("check takes a TEMPLATE, a --module or a --stack, or templates of a datalog-gate.toml")
-    names = _name_stacks([template for template, *_ in templates], options)
-    several = len(templates) > 1 and not options.together
-    sent = STANDARD_INPUT in options.template
-    unsaved = {resolve(STANDARD_INPUT): read_text(STANDARD_INPUT, sys.stdin.buffer)} if sent else {}
+    names = _name_stacks([template for template, *_ in templates], configuration)
+    several = len(templates) > 1 and not configuration.value("together")
+    unsaved = {resolve(STANDARD_INPUT): read_text(STANDARD_INPUT, sys.stdin.buffer)} if STANDARD_INPUT in paths else {}
     roots = [
         RootTemplate(
             template=template,
             environments=environments,
             name=name,
-            assumptions=_assumptions(options.assume, {*names} - {name}),
+            assumptions=_assumptions(configuration.value("assume"), {*names} - {name}),
             files_root=root,
             may_be_empty=several and root is not None,
             unsaved=unsaved,
         )
         for (template, environments, root), name in zip(templates, names, strict=True)
     ]
-    return [_configure(root, configuration, given) for root in roots]
+    return [_configure(root, configuration) for root in roots]
 
 
-def _name_stacks(templates: Sequence[str], options: argparse.Namespace) -> list[str]:
+def _check_against(configuration: Configuration, number: int) -> None:
+    """Check that an older stack, if one is given, fits this number of templates. Errors: UsageError."""
+    action = configuration.value("action")
+    if configuration.value("against") and (configuration.value("stack") or number != 1):
+        raise UsageError("check takes --against with one TEMPLATE")
+    if configuration.value("against") and action not in (None, *CHANGING):
+        raise UsageError(f"check takes --against with the actions {' and '.join(CHANGING)}, not {action}")
+
+
+def _name_stacks(templates: Sequence[str], configuration: Configuration) -> list[str]:
     """The names of the stacks of templates, which are unique if they are judged together."""
     names: list[str] = []
+    given, together = configuration.value("stack-name"), configuration.value("together")
     for template in templates:
-        stem = options.stack_name or ("stack" if template == STANDARD_INPUT else root_name(Path(template)))
+        stem = given or ("stack" if template == STANDARD_INPUT else root_name(Path(template)))
         candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
-        names.append(next(name for name in candidates if not options.together or name not in names))
+        names.append(next(name for name in candidates if not together or name not in names))
     return names
 
 
-def _configure(root: RootTemplate, configuration: Configuration, given: Set[str]) -> RootTemplate:
+def _configure(root: RootTemplate, configuration: Configuration) -> RootTemplate:
     """The template with its configuration in the project, unless options override it."""
     entry = configuration.entry_of(root.template)
     if entry is None or configuration.file is None:
         return root
     return root._replace(
-        environments=root.environments if "environment" in given else (*root.environments, *entry.environments),
-        parameters={} if "parameter" in given else entry.parameters,
+        environments=root.environments
+        if "environment" in configuration.given
+        else (*root.environments, *entry.environments),
+        parameters={} if "parameter" in configuration.given else entry.parameters,
         files_root=rebase_path("", configuration.file.parent),
     )
 
@@ -132,23 +138,23 @@ def _find_named(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], st
             yield path, (), None
 
 
-def _assumptions(assumptions: Sequence[str], others: Set[str]) -> list[str]:
+def _assumptions(assumptions: Sequence[str], others: Collection[str]) -> list[str]:
     """The assumptions for a root: all except those about the stack of another root."""
     return [
         text for text in assumptions if not any(f" in {other}{end}" in text for other in others for end in ("=", "/"))
     ]
 
 
-def read_stacks(roots: Sequence[RootTemplate], options: argparse.Namespace, catalogue: Catalogue) -> list[Stack]:
+def read_roots(roots: Sequence[RootTemplate], configuration: Configuration, catalogue: Catalogue) -> list[Stack]:
     """Read the stacks of all roots. Errors: InputError with the diagnostics of all of them."""
     stacks: list[Stack] = []
     diagnostics: list[Diagnostic] = []
     sources: dict[str, str] = {}
     for root in roots:
         try:
-            stacks.append(read_root(root, options, catalogue))
+            stacks.append(read_root(root, configuration, catalogue))
         except InputError as error:
-            diagnostics += [*error.diagnostics, *find_further_refusals(error, options, catalogue)]
+            diagnostics += [*error.diagnostics, *find_further_refusals(error, configuration, catalogue)]
             sources |= error.sources
     if diagnostics:
         for stack in stacks:
@@ -158,15 +164,11 @@ def read_stacks(roots: Sequence[RootTemplate], options: argparse.Namespace, cata
     return stacks
 
 
-def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
+def read_root(root: RootTemplate, configuration: Configuration, catalogue: Catalogue) -> Stack:
     """Read the stack of a root. One without resources has an error among its warnings; a warning if it may be empty.
     Errors: InputError."""
-    if options.stack:
-        from datalog_gate.doors.cli.heat_client import read_live
-
-        return read_live(root.template, root.name, catalogue)
     check_folder(Path(root.template))
-    stack = read_stack(Path(root.template), **_inputs(root, options, catalogue))
+    stack = read_stack(Path(root.template), **_inputs(root, configuration, catalogue))
     if not any(nested.resources for nested in stack.walk()):
         message = (
             f"{root.template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
@@ -177,42 +179,20 @@ def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalo
     return stack
 
 
-def read_old_stack(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> tuple[Stack, ...]:
-    """Read the older version of a root's stack, under the same name, if `--against` names one. Errors: InputError."""
-    if not options.against:
-        return ()
-    if options.against.startswith(LIVE_PREFIX):
-        from datalog_gate.doors.cli.heat_client import read_live
-
-        return (read_live(options.against.removeprefix(LIVE_PREFIX), root.name, catalogue),)
-    return (read_before(Path(options.against), Path(root.template), **_inputs(root, options, catalogue)),)
+def read_old_root(root: RootTemplate, configuration: Configuration, catalogue: Catalogue) -> Stack:
+    """Read the older version of a root's stack that `--against` names, under the same name. Errors: InputError."""
+    old = Path(configuration.value("against"))
+    return read_before(old, Path(root.template), **_inputs(root, configuration, catalogue))
 
 
-def _inputs(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> StackInputs:
+def _inputs(root: RootTemplate, configuration: Configuration, catalogue: Catalogue) -> StackInputs:
     return {
-        "environments": (*options.environment, *root.environments),
-        "parameters": {**dict(options.parameter), **root.parameters},
+        "environments": (*configuration.value("environment"), *root.environments),
+        "parameters": {**dict(configuration.value("parameter")), **root.parameters},
         "assume": root.assumptions,
-        "files_root": options.files_root or root.files_root,
+        "files_root": configuration.value("files-root") or root.files_root,
         "stack_name": root.name,
         "catalogue": catalogue,
         "unsaved": root.unsaved,
-        "urls": UrlSources(options.configuration.sources, create_downloader() if options.fetch else None),
+        "urls": UrlSources(configuration.sources, create_downloader() if configuration.value("fetch") else None),
     }
-
-
-def read_caller_file(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
-    """Read and check the caller. An error is returned, since errors in rules are reported first."""
-    from datalog_gate.decision.request import read_caller
-    from datalog_gate.files.templates import read_json
-
-    if path is None:
-        return None, None
-    try:
-        caller = read_json(Path(path))
-    except InputError as error:
-        return None, error
-    if not isinstance(caller, dict):
-        raise UsageError(f'{path} holds no object: write {{"user": ..., "roles": [...]}}')
-    read_caller(caller)
-    return caller, None
