@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from datalog_gate.examples.example_search import PolicyExamples
     from datalog_gate.explain.explanation import Explanation, FindingExplanation
     from datalog_gate.files.baseline import Baseline, Templates
-    from datalog_gate.files.run_inputs import RunInputs
+    from datalog_gate.files.configuration import Configuration
     from datalog_gate.files.tolerated_findings import Tolerated
     from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.template.document import Document
@@ -113,6 +113,11 @@ class Rules:
         """The text of each rule file, for excerpts."""
         return self._set.sources
 
+    @property
+    def compared_relations(self) -> list[str]:
+        """The relations that the rules read of the older state of a stack, or of its changes, sorted."""
+        return sorted(str(relation) for relation in self.program.inputs if compares_states([relation]))
+
     def compares(self, action: str) -> bool:
         """Whether a policy that denies the action reads the older state of the stack, or its changes."""
         denying = (policy for policy in self._set.policies if policy.level == "deny" and action in policy.on)
@@ -128,12 +133,22 @@ class Rules:
         Errors: InputError."""
         return load_waivers(self._set, source)
 
-    def find_idle(self, given: RunInputs, action: str, is_cloud: bool, today: date) -> list[Diagnostic]:
-        """Warn about inputs that have no effect on what these rules say, or that they lack. `is_cloud` says that the
-        stacks are a whole cloud. Errors: RulesError for a ``pack.yaml``."""
+    def find_idle(
+        self, configuration: Configuration, caller: Mapping[str, object] | None, inventory: Inventory | str | None
+    ) -> list[Diagnostic]:
+        """Warn about inputs that have no effect on what these rules say, or that they lack. An inventory that can't be
+        read is its path. Errors: RulesError for a ``pack.yaml``."""
         from datalog_gate.files.run_inputs import find_idle
 
-        return find_idle(self._set, given, action, is_cloud, today)
+        return find_idle(self._set, configuration, caller, inventory)
+
+    def find_unfilled(
+        self, configuration: Configuration, caller: Mapping[str, object] | None, inventory: Inventory | None
+    ) -> list[Diagnostic]:
+        """Warn about relations that these rules read and nothing fills. Errors: RulesError for a ``pack.yaml``."""
+        from datalog_gate.files.run_inputs import find_unfilled
+
+        return find_unfilled(self._set, configuration, caller, inventory)
 
     def tolerate(
         self,

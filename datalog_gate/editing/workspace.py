@@ -28,7 +28,6 @@ from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.files.check_options import LIVE_PREFIX, MODES
 from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
 from datalog_gate.files.rules import replace_texts
-from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
 from datalog_gate.files.tolerated_findings import find_further_refusals, find_modes, find_shown_refusals
 from datalog_gate.policytest.suite import Suite, find_tops, suite_of
@@ -257,15 +256,8 @@ class Workspace:
         """Warnings about relations that the rules read and the configuration does not fill."""
         if self._unfilled is None or self._unfilled[0] != rules.digest:
             project = self.project()
-            given = RunInputs(
-                inventory=self._load_inventory(rules),
-                inventory_file=project.value("inventory"),
-                caller=project.caller,
-                caller_file=project.value("caller"),
-                services=project.value("services"),
-                stack=None,
-            )
-            self._unfilled = rules.digest, find_unfilled(rules.program, rules.catalogue, given)
+            inventory = self._load_inventory(rules)
+            self._unfilled = rules.digest, rules.find_unfilled(project.configuration, project.caller, inventory)
         return self._unfilled[1]
 
     def read(self, path: Path, edits: Mapping[Path, str] | None = None) -> Stack:

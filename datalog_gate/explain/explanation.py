@@ -73,6 +73,10 @@ class FindingExplanation:
     change: TemplateChange | None = None
     """The change that the fix describes."""
 
+    def format_why(self) -> Iterator[str]:
+        """Format why it holds, as lines."""
+        return format_lines(self.lines)
+
     def to_json(self) -> dict[str, object]:
         """As JSON data: as many steps as fit, the number of others, and the fix."""
         steps = [line.to_json() for line in self.lines]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,12 @@ class Configuration:
         if name in self.given:
             return self.given[name]
         return self.values[name].value if name in self.values else BY_NAME[name].initial()
+
+    @property
+    def now(self) -> datetime:
+        """The time to judge at: the given one, or the present, in UTC."""
+        time: datetime = self.value("now") or datetime.now(UTC)
+        return time.replace(tzinfo=UTC)
 
     def entry_of(self, template: str | Path) -> TemplateEntry | None:
         """The first entry that matches a template, or the folder of a template.yaml."""

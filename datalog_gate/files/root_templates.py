@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic, Severity
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import replace
-from datalog_gate.files.check_options import rebase_path
+from datalog_gate.files.check_options import LIVE_PREFIX, rebase_path
 from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.discovery import check_folder, discover_templates
 from datalog_gate.files.downloads import create_downloader
@@ -145,7 +145,26 @@ def _assumptions(assumptions: Sequence[str], others: Collection[str]) -> list[st
     ]
 
 
-def read_roots(roots: Sequence[RootTemplate], configuration: Configuration, catalogue: Catalogue) -> list[Stack]:
+def read_versions(
+    roots: Sequence[RootTemplate],
+    configuration: Configuration,
+    catalogue: Catalogue,
+    read_live: Callable[[str, str | None, Catalogue], Stack],
+) -> tuple[list[Stack], tuple[Stack, ...]]:
+    """Read the stacks of all roots, and the older version that `--against` names. `read_live` reads a stack in Heat.
+    Errors: InputError with the diagnostics of all of them."""
+    against, root = configuration.value("against") or "", roots[0]
+    if configuration.value("stack"):
+        return [read_live(root.template, root.name, catalogue)], ()
+    stacks = _read_roots(roots, configuration, catalogue)
+    if against.startswith(LIVE_PREFIX):
+        return stacks, (read_live(against.removeprefix(LIVE_PREFIX), root.name, catalogue),)
+    if not against:
+        return stacks, ()
+    return stacks, (read_before(Path(against), Path(root.template), **_inputs(root, configuration, catalogue)),)
+
+
+def _read_roots(roots: Sequence[RootTemplate], configuration: Configuration, catalogue: Catalogue) -> list[Stack]:
     """Read the stacks of all roots. Errors: InputError with the diagnostics of all of them."""
     stacks: list[Stack] = []
     diagnostics: list[Diagnostic] = []
@@ -177,12 +196,6 @@ def read_root(root: RootTemplate, configuration: Configuration, catalogue: Catal
         empty = Diagnostic("no-resources", message, stack.place, severity=severity)
         stack = replace(stack, warnings=(*stack.warnings, empty))
     return stack
-
-
-def read_old_root(root: RootTemplate, configuration: Configuration, catalogue: Catalogue) -> Stack:
-    """Read the older version of a root's stack that `--against` names, under the same name. Errors: InputError."""
-    old = Path(configuration.value("against"))
-    return read_before(old, Path(root.template), **_inputs(root, configuration, catalogue))
 
 
 def _inputs(root: RootTemplate, configuration: Configuration, catalogue: Catalogue) -> StackInputs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 from datalog_gate.analysis.policy import Policy
@@ -15,6 +15,7 @@ from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.cloud_state import AGES, READINGS, Inventory
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.rules import OPTIONAL_FIELDS, PACK_FILE, read_pack_file
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import Catalogue
@@ -28,35 +29,42 @@ LIMITS_STEM = "limits"
 """The module of a pack whose relations `limits.yaml` fills, even with no rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInputs:
-    """The inputs of a run. Its options and the keys of a project's configuration have the same names."""
+@dataclass(frozen=True, slots=True)
+class _RunInputs:
+    """The inputs of a run, beside its rules."""
 
+    configuration: Configuration
+    caller: Mapping[str, object] | None
     inventory: Inventory | str | None
     """The path if it can't be read."""
-    inventory_file: str | None
-    caller: Mapping[str, object] | None
-    caller_file: str | None
-    services: Sequence[str]
-    stack: str | None
-    """The judged stack in Heat."""
 
 
-def find_idle(rules: PolicySet, given: RunInputs, action: str, is_cloud: bool, today: date) -> list[Diagnostic]:
-    """Warn about inputs and dates of rules without effect, and as `find_unfilled` and the inventory. `is_cloud` says
-    that the stacks are a whole cloud. Errors: RulesError for a ``pack.yaml``."""
+def find_idle(
+    rules: PolicySet,
+    configuration: Configuration,
+    caller: Mapping[str, object] | None,
+    inventory: Inventory | str | None,
+) -> list[Diagnostic]:
+    """Warn about inputs and dates of rules without effect, and as `find_unfilled` and the inventory. Errors: RulesError
+    for a ``pack.yaml``."""
     return [
-        *_find_idle_action(rules.policies, rules.cloud_wide, action, is_cloud),
-        *_find_idle_services(rules.program, given.services),
-        *_find_distant_dates(rules.policies, rules.program, today),
-        *find_unfilled(rules.program, rules.catalogue, given),
-        *(given.inventory.warnings if isinstance(given.inventory, Inventory) else ()),
+        *_find_idle_action(rules.policies, rules.cloud_wide, configuration),
+        *_find_idle_services(rules.program, configuration.value("services")),
+        *_find_distant_dates(rules.policies, rules.program, configuration.now.date()),
+        *find_unfilled(rules, configuration, caller, inventory),
+        *(inventory.warnings if isinstance(inventory, Inventory) else ()),
     ]
 
 
-def find_unfilled(program: CheckedProgram, catalogue: Catalogue, given: RunInputs) -> list[Diagnostic]:
+def find_unfilled(
+    rules: PolicySet,
+    configuration: Configuration,
+    caller: Mapping[str, object] | None,
+    inventory: Inventory | str | None,
+) -> list[Diagnostic]:
     """Warn once about relations that rules read and a run does not fill, unless a ``pack.yaml`` says that they are
     optional. The warnings have no place. Errors: RulesError for a ``pack.yaml``."""
+    program, given = rules.program, _RunInputs(configuration, caller, inventory)
     fields: dict[str, Mapping[str, str]] = {}
 
     def is_optional(file: str, field: str) -> bool:
@@ -79,11 +87,11 @@ def find_unfilled(program: CheckedProgram, catalogue: Catalogue, given: RunInput
                 columns |= {program.relations["gate:caller"].columns[at].name for at in match.columns}
     names: dict[Diagnostic, list[str]] = {}
     for name in sorted(readers, key=str):
-        need = _missing_input(name, program, catalogue, given)
-        lacking = sorted(column for column in columns if given.caller is not None and not given.caller.get(column))
+        need = _missing_input(name, program, rules.catalogue, given)
+        lacking = sorted(column for column in columns if caller is not None and not caller.get(column))
         if name == "gate:caller" and lacking:
             listed = " and ".join(lacking)
-            need = "caller", "unfilled", f"but {given.caller_file} has no {listed}", f"add {listed} to it"
+            need = "caller", "unfilled", f"but {configuration.value('caller')} has no {listed}", f"add {listed} to it"
         if need and any(not is_optional(file, need[0]) for file in readers[name]):
             names.setdefault(Diagnostic(*need[1:3], None, need[3], "warning"), []).append(str(name))
     return [
@@ -93,29 +101,29 @@ def find_unfilled(program: CheckedProgram, catalogue: Catalogue, given: RunInput
 
 
 def _missing_input(
-    name: RelationRef, program: CheckedProgram, catalogue: Catalogue, given: RunInputs
+    name: RelationRef, program: CheckedProgram, catalogue: Catalogue, given: _RunInputs
 ) -> tuple[str, str, str, str] | None:
     """The missing input of a relation, if any: its name in a ``pack.yaml``, the code, the problem, what to give."""
     if not isinstance(name, str):
         return None
-    inventory = given.inventory
+    inventory, value = given.inventory, given.configuration.value
     has_rows = isinstance(inventory, str) or bool(inventory and inventory.rows.get(name))
     if name in (AGES, READINGS) and inventory:
         lacks = not isinstance(inventory, str) and not inventory.readings
-        empty = f"but {given.inventory_file} does not say when its tables were read"
+        empty = f"but {value('inventory')} does not say when its tables were read"
         return ("inventory", "unfilled", empty, "write it with `datalog-gate inventory pull`") if lacks else None
     if cloud.relation(name) or name == AGES:
         if inventory is None:
             return "inventory", "no-inventory", "but there is no inventory", "give --inventory FILE.jsonl"
-        empty = f"but {given.inventory_file} has no rows of it"
+        empty = f"but {value('inventory')} has no rows of it"
         return None if has_rows else ("inventory", "unfilled", empty, "collect them again, unless the cloud has none")
     if name in ("gate:caller", "gate:role") and given.caller is None:
         return "caller", "unfilled", "but no caller is given", "give --caller FILE.json"
     if name == "gate:role" and not (given.caller or {}).get("roles"):
-        return "caller", "unfilled", f"but {given.caller_file} has no roles", 'add "roles": ["member"] to it'
-    if name == "gate:service" and not given.services:
+        return "caller", "unfilled", f"but {value('caller')} has no roles", 'add "roles": ["member"] to it'
+    if name == "gate:service" and not value("services"):
         return "services", "unfilled", "but no service is enabled", "give --services NAME"
-    if name in ("heat:status", "heat:physical", "heat:updated", "heat:tag") and not (given.stack or has_rows):
+    if name in ("heat:status", "heat:physical", "heat:updated", "heat:tag") and not (value("stack") or has_rows):
         advice = "give --stack NAME, or rows with --inventory"
         return "inventory", "unfilled", "but a template has no rows of it", advice
     if name not in program.inputs or catalogue.relation(name) or has_rows:
@@ -132,14 +140,15 @@ def _missing_input(
 
 
 def _find_idle_action(
-    policies: Sequence[Policy], cloud_wide: Collection[str], action: str, is_cloud: bool
+    policies: Sequence[Policy], cloud_wide: Collection[str], configuration: Configuration
 ) -> Iterator[Diagnostic]:
     """Warn about an action on which no policy is judged, or only ones of a whole cloud."""
+    action = configuration.value("action") or ("update" if configuration.value("against") else "create")
     judged = [policy.id for policy in policies if action in policy.on]
     if not judged:
         message = f"no policy is judged on {action}: everything passes"
         yield Diagnostic("no-policy", message, None, f'write on=["{action}"] in the policies that should be', "warning")
-    elif not is_cloud and all(policy in cloud_wide for policy in judged):
+    elif not configuration.value("together") and all(policy in cloud_wide for policy in judged):
         message = f"all policies on {action} judge the whole cloud: everything passes"
         yield Diagnostic("no-policy", message, None, "give all templates of the cloud, with --together", "warning")
 
@@ -184,9 +193,9 @@ def _find_distant_dates(policies: Sequence[Policy], program: CheckedProgram, tod
                         yield Diagnostic("far-date", message, literal.span, advice, "warning")
 
 
-def find_distant_waivers(waivers: Sequence[Waiver], today: date) -> Iterator[Diagnostic]:
+def find_distant_waivers(waivers: Sequence[Waiver], now: datetime) -> Iterator[Diagnostic]:
     """Warn about waivers that expire only after years."""
     for waiver in waivers:
-        if (waiver.until.date() - today).days > LONGEST_WAIVER:
+        if (waiver.until.date() - now.date()).days > LONGEST_WAIVER:
             message = f"{waiver.id} waives {waiver.policy} until {waiver.expires}"
             yield Diagnostic("far-date", message, None, "write a date by which it should be reviewed", "warning")

@@ -5,8 +5,7 @@ They are tolerated by comments in templates, by a baseline, or because their pol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.files.baseline import Baseline, FindingKeys, Templates, compute_keys
 from datalog_gate.files.configuration import Configuration
-from datalog_gate.files.ignores import Ignore, apply_ignores, find_ignores, leave_out_ignored
+from datalog_gate.files.ignores import Ignore, apply_ignores, find_idle, find_ignores, leave_out_ignored
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
 from datalog_gate.validation import refusals as heat_refusals
@@ -77,14 +76,25 @@ def find_further_refusals(
     """What Heat would refuse besides what could not be read, as `find_shown_refusals`, but for what comments ignore."""
     found = heat_refusals.find_further_refusals(error, catalogue.of_heat(configuration.value("heat")))
     ignores, _ = find_ignores(error.sources, REFUSALS)
-    now = (configuration.value("now") or datetime.now(UTC)).replace(tzinfo=UTC)
-    return leave_out_ignored(_leave_out(found, configuration), ignores, now)[0]
+    return leave_out_ignored(_leave_out(found, configuration), ignores, configuration.now)[0]
 
 
-def find_judged_codes(configuration: Configuration) -> set[str]:
-    """The codes of refusals that are searched and that `--select` and `--ignore` leave."""
+def find_idle_ignores(
+    decisions: Sequence[Decision],
+    policies: Sequence[Policy],
+    ignores: Collection[Ignore],
+    used: Collection[Ignore],
+    configuration: Configuration,
+) -> list[Diagnostic]:
+    """Warn about ignores that are expired, or match no finding of the policies that judged."""
+    if not decisions:
+        return []
+    action, now = decisions[0].action, decisions[0].now
+    judged = {policy.id for policy in policies if action in policy.on} - find_modes(policies, configuration).keys()
+    judged -= {policy for decision in decisions for policy in decision.skipped}
     unsearched = set() if configuration.value("deprecated") else {"deprecated"}
-    return _find_left_codes(configuration) - unsearched
+    judged |= _find_left_codes(configuration) - unsearched
+    return list(find_idle({ignore for ignore in ignores if ignore.policy in judged}, used, now))
 
 
 def _find_codes(patterns: Sequence[str]) -> set[str]:

@@ -6,14 +6,9 @@ import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from datalog_gate.api import Rules
-from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.decision.decision import Decision
 from datalog_gate.doors.cli.reports.entries import ReportEntry
-from datalog_gate.files.baseline import Baseline, Templates, read_baseline
-from datalog_gate.files.configuration import Configuration
-from datalog_gate.files.ignores import find_idle
-from datalog_gate.files.tolerated_findings import find_judged_codes, find_modes
+from datalog_gate.files.baseline import Baseline, read_baseline
 
 
 def find_baseline(options: argparse.Namespace) -> Baseline | None:
@@ -22,23 +17,6 @@ def find_baseline(options: argparse.Namespace) -> Baseline | None:
     if not options.baseline or (not os.path.lexists(options.baseline) and os.path.abspath(options.baseline) in written):
         return None
     return read_baseline(options.baseline)
-
-
-def find_idle_ignores(
-    entries: Sequence[ReportEntry], rules: Rules, configuration: Configuration
-) -> Iterator[Diagnostic]:
-    """Warn about ignores that are expired, or match no finding of the policies that judged."""
-    decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
-    if not decisions:
-        return
-    off = find_modes(rules.policies, configuration)
-    skipped = {policy for decision in decisions for policy in decision.skipped}
-    action = decisions[0].action
-    judged = {policy.id for policy in rules.policies if action in policy.on} - off.keys() - skipped
-    judged |= find_judged_codes(configuration)
-    ignores = {ignore for entry in entries for ignore in entry.ignores if ignore.policy in judged}
-    used = {ignore for entry in entries for ignore in entry.used}
-    yield from find_idle(ignores, used, decisions[0].now)
 
 
 def note_gone(baseline: Baseline, entries: Sequence[ReportEntry]) -> str:
@@ -51,7 +29,7 @@ def note_gone(baseline: Baseline, entries: Sequence[ReportEntry]) -> str:
     return f"{gone} {are.format(baseline.file)}: write it again with --output baseline={baseline.file}"
 
 
-def find_keys(entries: Sequence[ReportEntry]) -> Iterator[tuple[Templates, str]]:
+def find_keys(entries: Sequence[ReportEntry]) -> Iterator[tuple[tuple[str, ...], str]]:
     """The templates and key of each finding that is neither waived nor ignored."""
     for entry in entries:
         if isinstance(entry.answer, Decision):

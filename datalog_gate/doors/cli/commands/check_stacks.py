@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -31,17 +30,16 @@ from datalog_gate.doors.cli.reports.text import (
 )
 from datalog_gate.doors.cli.tolerance import (
     find_baseline,
-    find_idle_ignores,
     find_keys,
     find_sources,
     note_gone,
 )
 from datalog_gate.files.baseline import Baseline, format_baseline
-from datalog_gate.files.check_options import LIVE_PREFIX
 from datalog_gate.files.inputs import read_caller_file
-from datalog_gate.files.root_templates import STANDARD_INPUT, RootTemplate, find_roots, read_old_root, read_roots
-from datalog_gate.files.run_inputs import RunInputs, find_distant_waivers
-from datalog_gate.files.tolerated_findings import find_modes, find_shown_refusals
+from datalog_gate.files.root_templates import RootTemplate, find_roots, read_versions
+from datalog_gate.files.run_inputs import find_distant_waivers
+from datalog_gate.files.tolerated_findings import find_idle_ignores, find_modes, find_shown_refusals
+from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
 
 if TYPE_CHECKING:
@@ -99,11 +97,11 @@ class _Checker:
     def _judge(self, group: list[RootTemplate], templates: tuple[str, ...]) -> ReportEntry:
         options, rules = self.options, self.rules
         pages = _wants_pages(options)
-        stacks = self._read(group)
+        stacks, old = read_versions(group, options.configuration, rules.catalogue, _read_live)
         refusals = () if options.stack else find_shown_refusals(stacks, options.configuration, rules.catalogue)
         given: DecisionInputs = {
             **self.given,
-            "against": self._read_old(group[0]),
+            "against": old,
             "explain": bool(options.explain) or pages,
         }
         decision = rules.decide(stacks, options.action, **given)
@@ -121,24 +119,11 @@ class _Checker:
         )
         return _add_page(entry, stacks, options) if pages else entry
 
-    def _read(self, group: list[RootTemplate]) -> list[Stack]:
-        """Read the stacks of templates, or the stack in Heat that the options name. Errors: InputError."""
-        if self.options.stack:
-            return [_read_live(group[0].template, group[0], self.rules)]
-        return read_roots(group, self.options.configuration, self.rules.catalogue)
 
-    def _read_old(self, root: RootTemplate) -> tuple[Stack, ...]:
-        """Read the older version of a root's stack, if `--against` names one. Errors: InputError."""
-        against = self.options.against or ""
-        if against.startswith(LIVE_PREFIX):
-            return (_read_live(against.removeprefix(LIVE_PREFIX), root, self.rules),)
-        return (read_old_root(root, self.options.configuration, self.rules.catalogue),) if against else ()
-
-
-def _read_live(name: str, root: RootTemplate, rules: Rules) -> Stack:
+def _read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
     from datalog_gate.doors.cli.heat_client import read_live
 
-    return read_live(name, root.name, rules.catalogue)
+    return read_live(name, stack_name, catalogue)
 
 
 def _prepare(options: argparse.Namespace, once: bool) -> _Checker:
@@ -148,13 +133,12 @@ def _prepare(options: argparse.Namespace, once: bool) -> _Checker:
     rules = load_rules(options)
     modes = find_modes(rules.policies, options.configuration)
     inventory = _load_inventory(rules, options.inventory)
-    today = (options.now or datetime.now(UTC)).date()
-    for warning in _find_warnings(rules, options, inventory, caller, today):
+    for warning in (*rules.warnings, *rules.find_idle(options.configuration, caller, inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if caller_error:
         raise caller_error
     waivers = rules.waivers(options.waivers or ())
-    for warning in find_distant_waivers(waivers, today):
+    for warning in find_distant_waivers(waivers, options.configuration.now):
         print(render(warning, {}), file=sys.stderr)
     given: DecisionInputs = {
         "caller": caller,
@@ -178,15 +162,17 @@ def _report(checker: _Checker, entries: Sequence[ReportEntry]) -> None:
     failing = _find_failing(options) or SEVERITIES[:1]
     if options.format in DOCUMENTS:
         print(format_report(options.format, entries, rules.policies, failing), end="")
-    idle = list(find_idle_ignores(entries, rules, options.configuration))
+    decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
+    ignores = {ignore for entry in entries for ignore in entry.ignores}
+    used = {ignore for entry in entries for ignore in entry.used}
+    idle = find_idle_ignores(decisions, rules.policies, ignores, used, options.configuration)
     for warning in idle:
         print(render(warning, find_sources(entries)), file=sys.stderr)
     if options.format == "github":
         print(format_warnings(idle), end="")
     if not options.quiet:
-        decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
         notes = [*format_waiver_notes(checker.waivers, decisions)]
-        notes += format_comparison_notes(rules.program.inputs, decisions)
+        notes += format_comparison_notes(rules.compared_relations, decisions)
         notes += [note] if baseline and (note := note_gone(baseline, entries)) else []
         for note in notes:
             print_note(note)
@@ -206,7 +192,7 @@ def _fix(
     """Fix the templates, or show the difference, and print what was fixed. Errors: UsageError."""
     from datalog_gate.doors.cli.fixing import Fixing
 
-    if options.stack or STANDARD_INPUT in options.template:
+    if options.stack or groups[0][0].unsaved:
         raise UsageError("--fix and --diff need templates in files")
     fixing = Fixing(groups, judge)
     if options.diff:
@@ -216,26 +202,6 @@ def _fix(
     for line in fixing.lines:
         print(line, file=sys.stderr)
     return fixing
-
-
-def _find_warnings(
-    rules: Rules,
-    options: argparse.Namespace,
-    inventory: Inventory | str | None,
-    caller: Mapping[str, object] | None,
-    today: date,
-) -> list[Diagnostic]:
-    """The warnings about the rules, and about what options and inputs leave without effect. Errors: RulesError."""
-    given = RunInputs(
-        inventory=inventory,
-        inventory_file=options.inventory,
-        caller=caller,
-        caller_file=options.caller,
-        services=options.services,
-        stack=options.stack,
-    )
-    action = options.action or ("update" if options.against else "create")
-    return [*rules.warnings, *rules.find_idle(given, action, options.together, today)]
 
 
 def _print_entries(answers: Iterable[ReportEntry], several: bool, options: argparse.Namespace) -> list[ReportEntry]:

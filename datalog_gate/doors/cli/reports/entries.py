@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, printable
 from datalog_gate.base.errors import DiagnosticsError, GateError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.decision.decision import Change, Decision, Violation
-from datalog_gate.files.baseline import FindingKeys, Templates
+from datalog_gate.files.baseline import FindingKeys
 from datalog_gate.files.ignores import Ignore
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ReportEntry:
 
     name: str
     answer: Decision | GateError
-    templates: Templates = ()
+    templates: tuple[str, ...] = ()
     """The templates that were judged."""
     grant_requests: tuple[str, ...] = ()
     """Lines about what grants request from their services."""

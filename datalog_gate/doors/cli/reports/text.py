@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from datalog_gate.analysis.policy import CHANGING
-from datalog_gate.analysis.violation_key import compares_states
 from datalog_gate.api import ExplainedDecision
-from datalog_gate.base.diagnostics import NOWHERE, Span, excerpt, format_count, printable
+from datalog_gate.base.diagnostics import Span, excerpt, format_count, printable
 from datalog_gate.decision.decision import SHORT, Decision, Violation, Waiver
 from datalog_gate.doors.cli.colours import CYAN, GREEN, WORDS, Paint, leave_plain
 from datalog_gate.doors.cli.reports.entries import (
@@ -21,10 +20,6 @@ from datalog_gate.doors.cli.reports.entries import (
     format_message,
     format_place,
 )
-from datalog_gate.schema.declaration import RelationRef
-
-if TYPE_CHECKING:
-    from datalog_gate.explain.explanation import Explanation
 
 MOST_ALIKE = 3
 """The maximum number of findings of one policy at one place that are shown separately, and of names of the others."""
@@ -67,7 +62,7 @@ def format_decision(
             lines.append(head if violation.mode == "enforce" else f"{head} ({violation.mode} only)")
             if violation.place:
                 lines += excerpt(violation.place, decision.sources, lambda text: paint(text, GREEN))
-            lines += map(printable, _format_details(violation, explanation))
+            lines += map(printable, _format_details(violation, decision))
         if rest := [violation.resource for violation, _ in findings[len(shown) :]]:
             paths = list(dict.fromkeys(resource.path for resource in rest if resource))
             more = ", ..." if paths[MOST_ALIKE:] else ""
@@ -140,7 +135,7 @@ def _rank(worded: tuple[Violation, str]) -> tuple[object, ...]:
     violation, word = worded
     path = re.split(r"(\d+)", violation.resource.path if violation.resource else "")
     numbered = [int(part) if at % 2 else part for at, part in enumerate(path)]
-    return SERIOUSNESS.index(word), violation.place or NOWHERE, violation.policy, numbered
+    return SERIOUSNESS.index(word), violation.place or (), violation.policy, numbered
 
 
 def _format_errors(decision: Decision, name: str, paint: Paint) -> list[str]:
@@ -179,22 +174,19 @@ def format_waiver_notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]
         yield f"{len(unused)} of {len(waivers)} waivers matched nothing here: {', '.join(unused[:10])}{more}"
 
 
-def format_comparison_notes(inputs: Collection[RelationRef], decisions: Sequence[Decision]) -> Iterator[str]:
-    """Format a note if rules read the changes of an update, but no old stack is given."""
-    read = sorted(str(relation) for relation in inputs if compares_states([relation]))
+def format_comparison_notes(read: Sequence[str], decisions: Sequence[Decision]) -> Iterator[str]:
+    """Format a note if rules read these changes of an update, but no old stack is given."""
     if read and any(decision.action in CHANGING and not decision.compared for decision in decisions):
         yield f"the rules read {', '.join(read)}, but the state of the stack before is not given: use --against OLD"
 
 
-def _format_details(violation: Violation, explanation: Explanation | None) -> Iterator[str]:
+def _format_details(violation: Violation, decision: Decision) -> Iterator[str]:
     """The lines below the excerpt: what it depends on, why it holds, and what to change."""
     for unknown in violation.unknowns:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
-    explained = explanation.of(violation) if explanation else None
+    explained = decision.explanation.of(violation) if isinstance(decision, ExplainedDecision) else None
     if explained:
-        from datalog_gate.explain.explanation import format_lines
-
-        yield from format_lines(explained.lines)
+        yield from explained.format_why()
     if violation.waiver:
         yield f"  waiver  {violation.waiver}"
     elif violation.hint:
