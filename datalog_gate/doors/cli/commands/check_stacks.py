@@ -268,7 +268,7 @@ def _describe_grants(stacks: Sequence[Stack], decision: Decision) -> tuple[str, 
     """What unlocked grants request from their services."""
     if not any(grant.unlocked for grant in decision.grants):
         return ()
-    from datalog_gate.doors.cli.reports.grant_lines import format_grants
+    from datalog_gate.decision_point.grant_lines import format_grants
 
     return format_grants(stacks, decision)
 

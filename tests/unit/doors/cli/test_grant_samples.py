@@ -8,7 +8,7 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.api import Rules
-from datalog_gate.doors.cli.reports.grant_lines import format_grants
+from datalog_gate.decision_point.grant_lines import format_grants
 from tests.pages import DOCS
 from tests.unit.decision.test_decision import NOW
 
