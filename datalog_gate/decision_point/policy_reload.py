@@ -36,7 +36,6 @@ from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings
 from datalog_gate.decision_point.watched_files import FileStates, WatchedFiles, read_states
 from datalog_gate.files.rules import find_rules, read_rules, shipped_rules
 from datalog_gate.files.templates import read_catalogue
-from datalog_gate.schema.heat_defaults import apply_defaults
 
 LOG = logging.getLogger(__name__)
 Source = Literal["rules", "options", "policy_file"]
@@ -208,7 +207,7 @@ def _compose(files: _RuleFiles, before: Ruleset | None = None) -> Ruleset:
 
 def _load_files(settings: Settings, heat_defaults: Mapping[str, str], before: _RuleFiles | None) -> _RuleFiles:
     try:
-        catalogue = apply_defaults(read_catalogue(*settings.catalogue), heat_defaults)
+        catalogue = read_catalogue(*settings.catalogue, heat_defaults=heat_defaults)
         rules = Rules(load(read_rules(_name_rules(settings), local=False), catalogue))
         waivers = (
             rules.waivers(settings.waivers or ()) if settings.waivers != STORE else read_stored_waivers(settings, rules)

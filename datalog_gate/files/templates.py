@@ -173,17 +173,17 @@ def read_before(
     return read_stack(source, **inputs)
 
 
-def read_catalogue(*paths: str | Path) -> Catalogue:
+def read_catalogue(*paths: str | Path, heat_defaults: Mapping[str, str] | None = None) -> Catalogue:
     """Read the catalogue with the resource types of an operator's files, which replace shipped types of the same name.
 
-    A file that `contrib/harvest.py` printed for another Heat replaces all shipped types of Heat.
-    Errors: InputError.
+    A file that `contrib/harvest.py` printed for another Heat replaces all shipped types of Heat. `heat_defaults` are
+    options of Heat that are defaults of properties. Errors: InputError.
     """
+    from datalog_gate.schema.heat_defaults import apply_defaults
     from datalog_gate.schema.operator_files import read_catalogue
 
-    if not paths:
-        return SHIPPED
-    return read_catalogue([(str(path), read_text(path)) for path in paths])
+    catalogue = read_catalogue([(str(path), read_text(path)) for path in paths]) if paths else SHIPPED
+    return apply_defaults(catalogue, heat_defaults) if heat_defaults else catalogue
 
 
 def root_name(path: Path) -> str:

@@ -39,14 +39,12 @@ def load_catalogue(options: argparse.Namespace) -> Catalogue:
     """Load the catalogue that the options name, with the defaults of their heat.conf. Errors: InputError."""
     from datalog_gate.files.templates import read_catalogue
 
-    catalogue = read_catalogue(*options.catalogue)
     if not (heat_conf := getattr(options, "heat_conf", None)):
-        return catalogue
+        return read_catalogue(*options.catalogue)
     from datalog_gate.decision_point.config_options import read_heat_defaults
     from datalog_gate.doors.cli.heat_conf import read_conf
-    from datalog_gate.schema.heat_defaults import apply_defaults
 
-    return apply_defaults(catalogue, read_heat_defaults(read_conf(Path(heat_conf))))
+    return read_catalogue(*options.catalogue, heat_defaults=read_heat_defaults(read_conf(Path(heat_conf))))
 
 
 def find_log(options: argparse.Namespace) -> Path:
