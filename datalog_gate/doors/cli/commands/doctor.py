@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass, fields, replace
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision_point.settings import GROUP, Settings
 from datalog_gate.doors.cli.common import FINDINGS, INPUT, OK
 from datalog_gate.doors.cli.doctor import (
@@ -151,7 +151,7 @@ def _read_configurations(
     """Read the settings of heat.conf, and of each door with options of its own; also return what is wrong in them."""
     from oslo_config import cfg
 
-    from datalog_gate.decision_point.config_options import build_settings
+    from datalog_gate.decision_point.config_options import build_settings, find_wrong_option
     from datalog_gate.doors.cli.doctor.start import NO_START
 
     configurations: list[tuple[Settings, Locate]] = []
@@ -162,27 +162,8 @@ def _read_configurations(
             configurations.append((build_settings(conf, texts), locate))
         except (ValueError, cfg.Error) as error:
             message = hide_secrets(format_error(error), find_secrets(ini, Settings()))
-            wrong.append(CheckResult("finding", "options", message, locate(_find_wrong_option(conf, texts)), NO_START))
+            wrong.append(CheckResult("finding", "options", message, locate(find_wrong_option(conf, texts)), NO_START))
     return configurations, wrong
-
-
-def _find_wrong_option(conf: Any, texts: Mapping[str, str]) -> str:
-    """The first option that is wrong in heat.conf, else in the texts of a door's section; empty if no single one is."""
-    from oslo_config import cfg
-
-    from datalog_gate.decision_point.config_options import build_settings
-
-    for field in fields(Settings):
-        try:
-            conf[GROUP][field.name]
-        except (ValueError, cfg.Error):
-            return field.name
-    for name, text in texts.items():
-        try:
-            build_settings(conf, {name: text})
-        except (ValueError, cfg.Error):
-            return name
-    return ""
 
 
 def _locate_option(ini: IniFile, paste: IniFile, section: str, option: str) -> Span:
