@@ -13,7 +13,6 @@ from datalog_gate.api import DecisionInputs, ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic, Severity, render
 from datalog_gate.base.errors import EngineError, GateError, InputError, UsageError
 from datalog_gate.base.records import dataclass, replace
-from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.colours import choose_paint
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
@@ -132,7 +131,10 @@ def _prepare(options: argparse.Namespace, once: bool) -> _Checker:
     baseline = find_baseline(options)
     rules = load_rules(options)
     modes = find_modes(rules.policies, options.configuration)
-    inventory = _load_inventory(rules, options.inventory)
+    try:
+        inventory = None if options.inventory is None else rules.inventory(options.inventory)
+    except InputError:  # each decision reports it
+        inventory = options.inventory
     for warning in (*rules.warnings, *rules.find_idle(options.configuration, caller, inventory)):
         print(render(warning, rules.sources), file=sys.stderr)
     if caller_error:
@@ -292,16 +294,6 @@ def _wants_pages(options: argparse.Namespace) -> bool:
     if find_spec("jinja2") is None:
         raise UsageError("the format html needs Jinja2: pip install 'datalog-gate[pages]'")
     return True
-
-
-def _load_inventory(rules: Rules, path: str | None) -> Inventory | str | None:
-    """Load the inventory once. If it can't be read, return its path: then each decision reports the error."""
-    if path is None:
-        return None
-    try:
-        return rules.inventory(path)
-    except InputError:
-        return path
 
 
 def _print_entry(entry: ReportEntry, form: str, named: bool, options: argparse.Namespace) -> None:

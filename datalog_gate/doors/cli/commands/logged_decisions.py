@@ -10,10 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic, format_count, printable, render
-from datalog_gate.decision.cloud_state import Inventory
-from datalog_gate.decision.decision import SHORT, Waiver
+from datalog_gate.decision.decision import SHORT
 from datalog_gate.decision_point.log import (
     FindingChange,
     Record,
@@ -45,7 +43,9 @@ SERIOUSNESS = ("deny", "errors", "undetermined", "warn", "record", "waived")
 def explain(options: argparse.Namespace) -> int:
     """Print a decision of a log with an explanation."""
     record = find_record(find_log(options), options.decision)
-    rules, inventory, waivers = _load(options)
+    rules = load_rules(options)
+    inventory = rules.inventory(Path(options.inventory)) if options.inventory else None
+    waivers = rules.waivers(options.waivers) if options.waivers else None
     result = replay_record(record, rules, inventory, explain=True, waivers=waivers) if "inputs" in record else None
     decided: Any = record.get("decision")
     if options.format == "json":
@@ -61,7 +61,9 @@ def explain(options: argparse.Namespace) -> int:
 
 def replay(options: argparse.Namespace) -> int:
     """Print the logged decisions that the rules would change, and a table by policy."""
-    rules, inventory, waivers = _load(options)
+    rules = load_rules(options)
+    inventory = rules.inventory(Path(options.inventory)) if options.inventory else None
+    waivers = rules.waivers(options.waivers) if options.waivers else None
     same = other = failed = 0
     impacts: dict[str, PolicyImpact] = {}
     for result in replay_log(options.log, rules, inventory, options.mode, waivers):
@@ -110,12 +112,6 @@ def _name_change(change: FindingChange) -> str:
 def _name_effect(change: FindingChange) -> str:
     """The level of a finding that holds, else the field that it is in."""
     return change.level if change.field == "violations" else change.field
-
-
-def _load(options: argparse.Namespace) -> tuple[Rules, Inventory | None, tuple[Waiver, ...] | None]:
-    rules = load_rules(options)
-    inventory = rules.inventory(Path(options.inventory)) if options.inventory else None
-    return rules, inventory, rules.waivers(options.waivers) if options.waivers else None
 
 
 def _explanation_lines(record: Record, result: ReplayResult | None) -> list[str]:
