@@ -18,14 +18,17 @@ from datalog_gate.editing.rule_folder import RuleFolder, with_texts
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.explain.explanation import RowExplanation, format_lines
 from datalog_gate.explain.why import FIRST, Node
-from datalog_gate.facts.factset import FactSet, place_of
+from datalog_gate.facts.factset import place_of
+from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.facts.relation_text import format_columns, format_relation
 from datalog_gate.language.ast import Atom, Constant
 from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared, terms
+from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation, certain_version, whole_version
 from datalog_gate.schema.descriptions import describe_relations
+from datalog_gate.stack.model import Stack
 
 COMMANDS = {
     ":why": "ATOM: why its rows hold",
@@ -223,8 +226,9 @@ class Prompt:
             yield from format_relation(description, self.folder.catalogue)
 
 
-def lines_of(facts: FactSet) -> Iterator[FactLine]:
-    """The facts as lines, with hidden values masked."""
+def lines_of(stack: Stack, catalogue: Catalogue) -> Iterator[FactLine]:
+    """The facts of a stack as lines, with hidden values masked. Errors: InputError."""
+    facts = flatten(stack, catalogue)
     for reference, rows in facts.rows.items():
         for row in rows:
             origin = facts.origin(reference, row)

@@ -17,7 +17,7 @@ from datalog_gate.facts import stack_relations as of_stack
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.source_relations import SOURCE_ROWS
 from datalog_gate.facts.tables import AddRows, Batch, LocatedRow, RelationRows, StackContext, TableRows, wildcard
-from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.resource_types import tables_of
@@ -52,6 +52,16 @@ def flatten(
     except TooLongError as error:  # only in parsed data: readers of texts refuse it with its place
         raise InputError.of(f"the stack {stack.id} has {error}", "too-large") from None
     return facts
+
+
+def write_facts(
+    stack: Stack, form: str = "text", relations: Collection[str] = (), catalogue: Catalogue = SHIPPED
+) -> Iterator[str]:
+    """Write the facts of a stack, or of some relations, as lines: `text` for people, or `jsonl`. Errors: InputError."""
+    from datalog_gate.facts.lines import write, write_text
+
+    facts = flatten(stack, catalogue, relations or None)
+    return write(facts, catalogue) if form == "jsonl" else write_text(facts, catalogue)
 
 
 def _add_stack(stack: Stack, catalogue: Catalogue, wants: _Wants, facts: FactSet) -> None:

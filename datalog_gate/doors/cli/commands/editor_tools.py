@@ -36,7 +36,6 @@ def lsp(_options: argparse.Namespace) -> int:
 def repl(options: argparse.Namespace) -> int:
     """Answer queries until the input ends. Errors: UsageError, RulesError, InputError."""
     from datalog_gate.editing.prompt import Prompt, lines_of
-    from datalog_gate.facts.flatten import flatten
     from datalog_gate.files.root_templates import find_roots, read_root
     from datalog_gate.files.rules import default_rules
     from datalog_gate.files.templates import read_catalogue
@@ -44,7 +43,7 @@ def repl(options: argparse.Namespace) -> int:
     catalogue, configuration = read_catalogue(*options.catalogue), options.configuration
     roots = find_roots(options.template, configuration) if options.template else []
     stacks = [read_root(root, configuration, catalogue) for root in roots]
-    lines = [line for stack in stacks for line in lines_of(flatten(stack, catalogue))]
+    lines = [line for stack in stacks for line in lines_of(stack, catalogue)]
     paths = [*map(Path, options.rules or [default_rules()])]
     prompt = Prompt(partial(_read_rules, paths, catalogue), lines, _edit, shutil.get_terminal_size().columns)
     is_terminal = sys.stdin.isatty()

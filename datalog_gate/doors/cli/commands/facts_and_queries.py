@@ -16,22 +16,19 @@ from datalog_gate.files.templates import read_catalogue
 
 def facts(options: argparse.Namespace) -> int:
     """Print the facts of each template."""
-    from datalog_gate.facts.flatten import flatten
-    from datalog_gate.facts.lines import write, write_text
+    from datalog_gate.facts.flatten import write_facts
     from datalog_gate.files.root_templates import find_roots, read_root
 
     catalogue = load_catalogue(options)
     for name in options.relation:
         if catalogue.relation(name) is None:
             raise _no_relation(name, catalogue.names())
-    format_facts = write if options.format == "jsonl" else write_text
     code = OK
     for root in find_roots(options.template, options.configuration):
         stack = read_root(root, options.configuration, catalogue)
         for warning in stack.warnings:
             print(render(warning, stack.sources), file=sys.stderr)
-        factset = flatten(stack, catalogue, options.relation or None)
-        for line in format_facts(factset, catalogue):
+        for line in write_facts(stack, options.format, options.relation, catalogue):
             print(line)
         if any(warning.severity == "error" for warning in stack.warnings):
             code = INPUT
