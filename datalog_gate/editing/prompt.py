@@ -8,27 +8,21 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, Span, did_you_mean, format_count, shorten
+from datalog_gate.base.diagnostics import did_you_mean, format_count, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, RulesError, UsageError
-from datalog_gate.base.values import Kind, ResourceId, show
-from datalog_gate.decision.query import QueryAnswer, QueryInputs, ask, evaluate
+from datalog_gate.base.values import show
+from datalog_gate.decision.query import QueryAnswer, QueryInputs, ask
 from datalog_gate.editing import rule_completion
 from datalog_gate.editing.answers import Completion
 from datalog_gate.editing.rule_folder import RuleFolder, with_texts
-from datalog_gate.engine.provenance import Provenance
-from datalog_gate.explain.explanation import RowExplanation, format_lines
-from datalog_gate.explain.why import FIRST, Node
-from datalog_gate.facts.factset import place_of
-from datalog_gate.facts.flatten import flatten
+from datalog_gate.explain.query_explanation import QueryExplanation
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.facts.relation_text import format_columns, format_relation
-from datalog_gate.language.ast import Atom, Constant
+from datalog_gate.language.ast import Atom
 from datalog_gate.language.parser import parse_query
-from datalog_gate.language.walk import shared, terms
-from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Relation, certain_version, whole_version
+from datalog_gate.language.walk import shared
+from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.descriptions import describe_relations
-from datalog_gate.stack.model import Stack
 
 COMMANDS = {
     ":why": "ATOM: why its rows hold",
@@ -134,57 +128,33 @@ class Prompt:
         return None
 
     def _why(self, text: str) -> Iterator[str]:
-        meaning, _, explanation = self._explanation(text)
+        meaning, _ = self._read_atom(text)
         rows = self._ask(text).rows
         if not rows:
             yield f"no row of {meaning.name} matches: ask :whynot"
-        strata = explanation.why.provenance.program.strata
-        derived = any(meaning.ref in stratum.relations for stratum in strata)
-        for row in rows[:FIRST]:
-            yield f"{meaning.name}({', '.join(map(show, row))})"
-            yield from format_lines(explanation.of(meaning.ref, row)) if derived else ["  a fact"]
+        else:
+            yield from self._explain().explain_rows(meaning, rows)
 
     def _why_not(self, text: str) -> Iterator[str]:
-        meaning, atom, explanation = self._explanation(text)
-        written = dict(enumerate(terms(atom)[: len(atom.arguments)]))
-        written |= {
-            meaning.positions[named.column]: named.term for named in atom.named if named.column in meaning.positions
-        }
-        constants = {at: term.value for at, term in written.items() if isinstance(term, Constant)}
-        columns = explanation.why.provenance.program.relations[meaning.ref].columns
-        pattern = tuple(
-            ResourceId(value)
-            if isinstance(value := constants.get(at, ...), str) and not column.kinds & Kind.STRING
-            else value
-            for at, column in enumerate(columns)
-        )
-        failures = explanation.failures(meaning.ref, pattern)
-        if failures is None:
-            yield "there is a matching row: ask :why"
-        elif not failures:
-            yield f"no rule derives {meaning.name}: all its rows are facts"
-        else:
-            yield from format_lines(failures, "fails")
+        meaning, atom = self._read_atom(text)
+        yield from self._explain().explain_absence(meaning, atom)
 
-    def _explanation(self, text: str) -> tuple[Relation, Atom, RowExplanation]:
-        """The relation of an atom, and the derivations of all rows. Errors: UsageError, RulesError."""
+    def _read_atom(self, text: str) -> tuple[Relation, Atom]:
+        """An atom and its relation. Errors: UsageError, RulesError."""
         atom, diagnostics = parse_query(text)
         if diagnostics:
             raise RulesError(diagnostics, {"<query>": text})
         meaning = self._meaning(atom) if isinstance(atom, Atom) else None
         if not isinstance(atom, Atom) or meaning is None:
             raise UsageError("write one atom of an existing relation, such as :why open_ssh(group, src)")
+        return meaning, atom
+
+    def _explain(self) -> QueryExplanation:
+        """The derivations of all rows. Errors: RulesError."""
         files = list(self.folder.all())
-        problems: list[Diagnostic] = [diagnostic for parsed in files for diagnostic in parsed.diagnostics]
+        problems = [diagnostic for parsed in files for diagnostic in parsed.diagnostics]
         modules = [parsed.module for parsed in files]
-        run = evaluate(modules, problems, self.folder.sources, self._inputs(lenient=True))
-        places = {(line.relation, line.row): line.span for line in self.lines if isinstance(line.row, tuple)}
-
-        def place(node: Node) -> Span | None:
-            span = places.get((str(whole_version(certain_version(node.relation))), node.row))
-            return span if span and span.file else None
-
-        return meaning, atom, RowExplanation(Provenance(run.checked.program, run.model), place)
+        return QueryExplanation(modules, problems, self.folder.sources, self._inputs(lenient=True))
 
     def _rules(self, name: str) -> Iterator[str]:
         if name:
@@ -224,16 +194,6 @@ class Prompt:
             yield from format_columns(checked.program.relations.get(relation.ref, relation) if checked else relation)
         for description in described:
             yield from format_relation(description, self.folder.catalogue)
-
-
-def lines_of(stack: Stack, catalogue: Catalogue) -> Iterator[FactLine]:
-    """The facts of a stack as lines, with hidden values masked. Errors: InputError."""
-    facts = flatten(stack, catalogue)
-    for reference, rows in facts.rows.items():
-        for row in rows:
-            origin = facts.origin(reference, row)
-            span = place_of(origin) if origin else None
-            yield FactLine(str(reference), facts.shown(reference, row), span or NOWHERE)
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

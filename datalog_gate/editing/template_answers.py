@@ -14,7 +14,6 @@ from datalog_gate.base.values import Unknown
 from datalog_gate.editing.answers import CallHelp, Completion, Hover, Symbol, TextProblem, TextRange
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
 from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, fit_slot, read_outline, slot_at
-from datalog_gate.explain.explanation import format_lines
 from datalog_gate.explain.fix import property_at
 from datalog_gate.schema.declaration import Property, ResourceType, Status
 from datalog_gate.schema.relations import SECTIONS, VERSIONS
@@ -207,7 +206,7 @@ def _finding(judged: JudgedTemplate, problem: TextProblem, root: Path) -> str:
         explained = judged.decision.explanation.of(judged.findings[problem.index])
     except EngineError:
         return "\n\n".join(lines)
-    why = [*format_lines(explained.lines), *([f"  fix   {explained.fix.text}"] if explained.fix else [])]
+    why = [*explained.format_why(), *([f"  fix   {explained.fix.text}"] if explained.fix else [])]
     text = "\n".join(["```text", *why, "```"]).replace(f"{root}{os.sep}", "")
     return "\n\n".join([*lines, text])
 

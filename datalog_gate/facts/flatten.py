@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import lru_cache
 from operator import attrgetter
 
+from datalog_gate.base.diagnostics import NOWHERE
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import CONTENT, content
 from datalog_gate.base.gc import paused
@@ -14,7 +15,8 @@ from datalog_gate.base.records import replace
 from datalog_gate.base.unknown import leaves
 from datalog_gate.base.values import TooLongError, Unknown, Value
 from datalog_gate.facts import stack_relations as of_stack
-from datalog_gate.facts.factset import FactSet
+from datalog_gate.facts.factset import FactSet, place_of
+from datalog_gate.facts.lines import FactLine, write, write_text
 from datalog_gate.facts.source_relations import SOURCE_ROWS
 from datalog_gate.facts.tables import AddRows, Batch, LocatedRow, RelationRows, StackContext, TableRows, wildcard
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
@@ -54,12 +56,20 @@ def flatten(
     return facts
 
 
+def list_facts(stack: Stack, catalogue: Catalogue = SHIPPED) -> Iterator[FactLine]:
+    """The facts of a stack as lines, with hidden values masked. Errors: InputError."""
+    facts = flatten(stack, catalogue)
+    for reference, rows in facts.rows.items():
+        for row in rows:
+            origin = facts.origin(reference, row)
+            span = place_of(origin) if origin else None
+            yield FactLine(str(reference), facts.shown(reference, row), span or NOWHERE)
+
+
 def write_facts(
     stack: Stack, form: str = "text", relations: Collection[str] = (), catalogue: Catalogue = SHIPPED
 ) -> Iterator[str]:
     """Write the facts of a stack, or of some relations, as lines: `text` for people, or `jsonl`. Errors: InputError."""
-    from datalog_gate.facts.lines import write, write_text
-
     facts = flatten(stack, catalogue, relations or None)
     return write(facts, catalogue) if form == "jsonl" else write_text(facts, catalogue)
 

@@ -35,7 +35,8 @@ def lsp(_options: argparse.Namespace) -> int:
 
 def repl(options: argparse.Namespace) -> int:
     """Answer queries until the input ends. Errors: UsageError, RulesError, InputError."""
-    from datalog_gate.editing.prompt import Prompt, lines_of
+    from datalog_gate.editing.prompt import Prompt
+    from datalog_gate.facts.flatten import list_facts
     from datalog_gate.files.root_templates import find_roots, read_root
     from datalog_gate.files.rules import default_rules
     from datalog_gate.files.templates import read_catalogue
@@ -43,7 +44,7 @@ def repl(options: argparse.Namespace) -> int:
     catalogue, configuration = read_catalogue(*options.catalogue), options.configuration
     roots = find_roots(options.template, configuration) if options.template else []
     stacks = [read_root(root, configuration, catalogue) for root in roots]
-    lines = [line for stack in stacks for line in lines_of(stack, catalogue)]
+    lines = [line for stack in stacks for line in list_facts(stack, catalogue)]
     paths = [*map(Path, options.rules or [default_rules()])]
     prompt = Prompt(partial(_read_rules, paths, catalogue), lines, _edit, shutil.get_terminal_size().columns)
     is_terminal = sys.stdin.isatty()
