@@ -22,13 +22,13 @@ from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.editing.answers import Completion, CompletionKind, TextProblem, TextRange
-from datalog_gate.editing.project import Project, load_project
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folder, with_texts
 from datalog_gate.editing.source_text import SourceText, source_text
-from datalog_gate.files.check_options import LIVE_PREFIX, MODES
+from datalog_gate.files.check_options import MODES
 from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
+from datalog_gate.files.project import Project, load_project
 from datalog_gate.files.rules import replace_texts
-from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
+from datalog_gate.files.templates import read_text, resolve
 from datalog_gate.files.tolerated_findings import find_further_refusals, find_modes, find_shown_refusals
 from datalog_gate.policytest.suite import Suite, find_tops, suite_of
 from datalog_gate.policytest.testfile import read_cases
@@ -239,7 +239,7 @@ class Workspace:
         project, rules, name = self.project(), self.rules(), self._name(path)
         decision = rules.decide(
             stack,
-            against=self._read_before(path, stack),
+            against=project.read_before(path, name, stack),
             explain=True,
             inventory=self._load_inventory(rules),
             modes=find_modes(rules.policies, project.configuration),
@@ -263,19 +263,11 @@ class Workspace:
     def read(self, path: Path, edits: Mapping[Path, str] | None = None) -> Stack:
         """Read a template with its environments and unsaved or other texts. Errors: InputError."""
         unsaved = self.unsaved if edits is None else {**self.unsaved, **edits}
-        return read_stack(path, unsaved=unsaved, **self.project().inputs(self._name(path)))
+        return self.project().read(path, self._name(path), unsaved)
 
     def _name(self, path: Path) -> Path:
         """The path of a file as the editor names it, by which the configuration and the baseline know it."""
         return self.names.get(path, path)
-
-    def _read_before(self, path: Path, stack: Stack) -> tuple[Stack, ...]:
-        """Read the stack before an update, if the configuration names a file. No cloud is queried. Errors:
-        InputError."""
-        old = self.project().value("against")
-        if not old or old.startswith(LIVE_PREFIX):
-            return ()
-        return (read_before(Path(old), path, **{**self.project().inputs(self._name(path)), "stack_name": stack.name}),)
 
     def _findings(
         self, path: Path, decision: ExplainedDecision, findings: Iterable[Violation]

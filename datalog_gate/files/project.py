@@ -10,12 +10,14 @@ from typing import Any
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import RuleFile
 from datalog_gate.files.baseline import Baseline, read_baseline
+from datalog_gate.files.check_options import LIVE_PREFIX
 from datalog_gate.files.configuration import Configuration, load_configuration
 from datalog_gate.files.discovery import FOLDER_ENVIRONMENT, FOLDER_TEMPLATE, environments_of
 from datalog_gate.files.rules import default_rules, read_rules
-from datalog_gate.files.templates import read_catalogue, read_json, resolve
+from datalog_gate.files.templates import read_before, read_catalogue, read_json, read_stack, resolve
 from datalog_gate.files.url_sources import UrlSources
 from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.stack.model import Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,20 @@ class Project:
         """The resource types of the Heat that templates are written for."""
         return self.catalogue.of_heat(self.value("heat"))
 
-    def inputs(self, template: Path) -> dict[str, Any]:
+    def read(self, path: Path, template: Path, unsaved: Mapping[Path, str]) -> Stack:
+        """Read the stack of the template at a path, which the configuration may know as another `template`, with the
+        texts of an editor. Errors: InputError."""
+        return read_stack(path, unsaved=unsaved, **self._inputs(template))
+
+    def read_before(self, path: Path, template: Path, stack: Stack) -> tuple[Stack, ...]:
+        """Read the stack before an update, if the configuration names a file. No cloud is queried. Errors:
+        InputError."""
+        old = self.value("against")
+        if not old or old.startswith(LIVE_PREFIX):
+            return ()
+        return (read_before(Path(old), path, **{**self._inputs(template), "stack_name": stack.name}),)
+
+    def _inputs(self, template: Path) -> dict[str, Any]:
         """The inputs for reading a template, as arguments of `read_stack`."""
         entry = self.configuration.entry_of(template)
         file = self.configuration.file
