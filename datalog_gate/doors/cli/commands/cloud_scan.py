@@ -34,9 +34,9 @@ from datalog_gate.doors.cli.common import (
 from datalog_gate.doors.cli.impact import PolicyImpact, format_impacts
 
 if TYPE_CHECKING:
+    from datalog_gate.decision.decision import Waiver
     from datalog_gate.doors.cli.reports.entries import ReportedFinding
     from datalog_gate.doors.cli.reports.entries import State as ReportState
-    from datalog_gate.files.inputs import WaiverSource
     from datalog_gate.scan.feed import Feed, Item
     from datalog_gate.scan.scan_run import RunReport
     from datalog_gate.scan.scan_store import ScanStore, StoredFinding
@@ -102,10 +102,12 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int]:
+    from datalog_gate.decision_point.inventory_source import STORE
     from datalog_gate.scan.folder_feed import FolderFeed
     from datalog_gate.scan.scan_run import Judges, run
 
-    request = rules.scan_request(options.now, options.inventory, _read_waivers(options, rules), options.services)
+    waivers = _read_stored_waivers(options, rules) if options.waivers == STORE else options.waivers or ()
+    request = rules.scan_request(options.now, options.inventory, waivers, options.services)
     with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
         name = _feed_name(options)
         feed = _open_feed(options, store, name)
@@ -117,12 +119,8 @@ def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int
     return report, INPUT if report.unread else _exit_code(counts)
 
 
-def _read_waivers(options: argparse.Namespace, rules: Rules) -> WaiverSource:
-    """The waivers of a file, or those in the store of a policy server. Errors: UsageError, InputError."""
-    from datalog_gate.decision_point.inventory_source import STORE
-
-    if options.waivers != STORE:
-        return options.waivers or ()
+def _read_stored_waivers(options: argparse.Namespace, rules: Rules) -> tuple[Waiver, ...]:
+    """The waivers in the store of a policy server. Errors: UsageError, InputError."""
     if not options.heat_conf:
         raise UsageError("--waivers store needs --heat-conf, the configuration that names the store")
     from datalog_gate.decision_point.policy_reload import read_stored_waivers

@@ -14,10 +14,9 @@ from datalog_gate.base.diagnostics import closest, format_count
 from datalog_gate.base.errors import DiagnosticsError
 from datalog_gate.base.records import replace
 from datalog_gate.decision_point.inventory_source import STORE, open_store
-from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset
+from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset, find_roots
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import CheckResult, Locate, format_first, hide_secrets
-from datalog_gate.files.rules import shipped_rules
 from datalog_gate.plugins.breaker import within
 from datalog_gate.plugins.plugin_errors import PluginLoadError, UnavailableError
 from datalog_gate.schema.catalogue import Catalogue
@@ -68,7 +67,7 @@ def check_rules(settings: Settings, locate: Locate, now: datetime, secrets: Set[
         yield CheckResult("finding", "rules", message, locate("rules"), error.diagnostics[0].suggestion or NO_START)
         return
     policies = {policy.id for policy in ruleset.rules.policies}
-    source = ", ".join(settings.rules) or f"none are set, so {shipped_rules()}"
+    source = ", ".join(settings.rules) or f"none are set, so {find_roots(settings)[0]}"
     count = format_count(len(policies), "policy", "policies")
     yield CheckResult("ok", "rules", f"{ruleset.rules.digest[:12]} with {count}: {source}", locate("rules"))
     for name in sorted(settings.policy_modes.keys() - policies):
