@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 from typing import Literal as OneOf
 
-from datalog_gate.analysis.policy import Level
-from datalog_gate.base.diagnostics import Diagnostic, Span, format_count, printable, shorten
+from datalog_gate.analysis.policy import LEVELS, Level
+from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, format_count, printable, shorten
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.unknown import EQUALITY
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, from_python, row_key, to_json
@@ -231,6 +231,12 @@ class Violation:
     def policies(self) -> tuple[str, ...]:
         """The policies of the finding, including `also`."""
         return (self.policy, *self.also)
+
+    @property
+    def severity(self) -> Severity:
+        """How severe it is for those who read of it: a deny in warn mode is a warning."""
+        severities: tuple[Severity, ...] = get_args(Severity)
+        return severities[max(LEVELS.index(self.level), ("enforce", "warn", "record").index(self.mode))]
 
     @property
     def full_message(self) -> str:

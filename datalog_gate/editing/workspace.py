@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from datalog_gate.analysis.check import Checked
-from datalog_gate.analysis.policy import LEVELS
 from datalog_gate.api import ExplainedDecision, Rules
-from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
+from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import GateError, InputError, RulesError, UsageError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.cloud_state import Inventory
@@ -24,7 +23,6 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.editing.answers import Completion, CompletionKind, TextProblem, TextRange
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folder, with_texts
 from datalog_gate.editing.source_text import SourceText, source_text
-from datalog_gate.files.check_options import MODES
 from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
 from datalog_gate.files.project import Project, load_project
 from datalog_gate.files.rules import replace_texts
@@ -39,7 +37,6 @@ from datalog_gate.template.environment import TEMPLATE_ENDINGS
 Problems = dict[str, tuple[TextProblem, ...]]
 """The problems by file. Checked files without problems have an empty entry."""
 TEST_FILE = "test.yaml"
-_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +272,7 @@ class Workspace:
         named = {policy.id: policy.texts.get("url", "") for policy in self._rules[1].policies} if self._rules else {}
         urls = {policy: url for policy, url in named.items() if "://" in url}
         for index, finding in enumerate(findings):
-            level = _SEVERITIES[max(LEVELS.index(finding.level), MODES[::-1].index(finding.mode))]
+            level = finding.severity
             if finding.tolerated:
                 level = "note"
             elif finding.because:

@@ -17,7 +17,7 @@ from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.colours import choose_paint
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
 from datalog_gate.doors.cli.processes import map_in_processes
-from datalog_gate.doors.cli.reports.entries import SEVERITIES, ReportEntry, compute_severity
+from datalog_gate.doors.cli.reports.entries import SEVERITIES, ReportEntry
 from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PEOPLE, format_entry, format_report
 from datalog_gate.doors.cli.reports.github import format_warnings
 from datalog_gate.doors.cli.reports.text import (
@@ -347,7 +347,7 @@ def _exit_code(entry: ReportEntry, failing: Sequence[Severity], options: argpars
         return UNDECIDED
     if any(warning.severity == "error" for warning in answer.near_misses):
         return INPUT
-    levels = {compute_severity(violation) for violation in answer.violations if not violation.tolerated}
+    levels = {violation.severity for violation in answer.violations if not violation.tolerated}
     unknown = any(not violation.tolerated for violation in answer.undetermined)
     if options.fail_on != "never" and (answer.outcome == "deny" or levels & set(failing)):
         return DENIED

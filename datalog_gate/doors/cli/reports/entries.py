@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 from typing import Literal as OneOf
 
-from datalog_gate.analysis.policy import LEVELS
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, printable
 from datalog_gate.base.errors import DiagnosticsError, GateError
 from datalog_gate.base.records import dataclass, field, replace
@@ -111,18 +110,18 @@ def list_findings(entry: ReportEntry) -> Iterator[ReportedFinding]:
         return
     for violation in answer.violations:
         state = "preexisting" if violation.tolerated else "holds"
-        yield _build_finding(violation, keys, compute_severity(violation), state, violation.hint)
+        yield _build_finding(violation, keys, violation.severity, state, violation.hint)
     for violation in answer.undetermined:
         if violation.enforced and violation.on_unknown == "deny":
             yield _build_finding(violation, keys, "error", "holds", violation.hint)
         else:
             most = 2 if violation.on_unknown == "allow" else 1
-            level = SEVERITIES[max(SEVERITIES.index(compute_severity(violation)), most)]
+            level = SEVERITIES[max(SEVERITIES.index(violation.severity), most)]
             yield _build_finding(violation, keys, level, "unknown", violation.hint)
     ignored = {ignore.waiver for ignore in entry.ignores}
     for violation in answer.waived:
         state = "ignored" if violation.waiver in ignored else "waived"
-        yield _build_finding(violation, keys, compute_severity(violation), state, f"waived by {violation.waiver}")
+        yield _build_finding(violation, keys, violation.severity, state, f"waived by {violation.waiver}")
     for failure in answer.errors:
         yield ReportedFinding(
             failure.policy,
@@ -153,11 +152,6 @@ def _build_finding(
         change=violation.change,
         key=keys.get((violation.policy, violation.row), ""),
     )
-
-
-def compute_severity(violation: Violation) -> Severity:
-    """Compute the severity of a finding: a deny in warn mode is a warning."""
-    return SEVERITIES[max(LEVELS.index(violation.level), ("enforce", "warn", "record").index(violation.mode))]
 
 
 def format_message(violation: Violation) -> str:
