@@ -150,18 +150,20 @@ class Rules:
 
         return find_unfilled(self._set, configuration, caller, inventory)
 
-    def tolerate(
+    def check(
         self,
-        decision: Decision,
-        refusals: Sequence[Diagnostic],
         stacks: Sequence[Stack],
         templates: Templates,
-        baseline: Baseline | None = None,
+        configuration: Configuration,
+        baseline: Baseline | None,
+        **inputs: Unpack[DecisionInputs],
     ) -> Tolerated:
-        """Apply the comments in templates, and a baseline, to a decision on their stacks, and to what Heat would refuse
-        of them."""
-        from datalog_gate.files.tolerated_findings import tolerate
+        """Judge the stacks of templates as one set of facts, and find what Heat would refuse. Comments in templates and
+        a baseline leave out findings of both. Errors: as `decide`."""
+        from datalog_gate.files.tolerated_findings import find_shown_refusals, tolerate
 
+        refusals = find_shown_refusals(stacks, configuration, self.catalogue)
+        decision = self.decide(stacks, configuration.value("action"), **inputs)
         tolerated = tolerate(decision, refusals, stacks, templates, self._set, baseline)
         if isinstance(decision, ExplainedDecision):
             decision.explain_too(tolerated.decision)

@@ -27,7 +27,7 @@ from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
 from datalog_gate.files.project import Project, load_project
 from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.templates import read_text, resolve
-from datalog_gate.files.tolerated_findings import find_further_refusals, find_modes, find_shown_refusals
+from datalog_gate.files.tolerated_findings import find_further_refusals, find_modes
 from datalog_gate.policytest.suite import Suite, find_tops, suite_of
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
@@ -234,20 +234,20 @@ class Workspace:
     def _decide(self, path: Path, stack: Stack) -> tuple[ExplainedDecision, Sequence[Diagnostic]]:
         """Judge a stack as `check` does. Return also what Heat would refuse, and warnings. Errors: GateError."""
         project, rules, name = self.project(), self.rules(), self._name(path)
-        decision = rules.decide(
-            stack,
+        tolerated = rules.check(
+            [stack],
+            (str(name.parent if name.name == FOLDER_TEMPLATE else name),),
+            project.configuration,
+            project.baseline,
             against=project.read_before(path, name, stack),
             explain=True,
             inventory=self._load_inventory(rules),
             modes=find_modes(rules.policies, project.configuration),
             **project.request(),
         )
-        template = str(name.parent if name.name == FOLDER_TEMPLATE else name)
-        refusals = find_shown_refusals([stack], project.configuration, project.catalogue)
-        tolerated = rules.tolerate(decision, refusals, [stack], (template,), project.baseline)
-        tolerant = tolerated.decision
-        assert isinstance(tolerant, ExplainedDecision)
-        return tolerant, (*tolerated.refusals, *stack.warnings, *self._find_unfilled(rules), *tolerant.near_misses)
+        decision = tolerated.decision
+        assert isinstance(decision, ExplainedDecision)
+        return decision, (*tolerated.refusals, *stack.warnings, *self._find_unfilled(rules), *decision.near_misses)
 
     def _find_unfilled(self, rules: Rules) -> Sequence[Diagnostic]:
         """Warnings about relations that the rules read and the configuration does not fill."""

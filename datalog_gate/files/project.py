@@ -73,8 +73,8 @@ class Project:
         }
 
     def request(self) -> dict[str, Any]:
-        """The inputs for judging a template, as arguments of `decide`, without the inventory."""
-        names = ("action", "services", "now", "mode")
+        """The inputs for judging a template, as arguments of `check`, without the inventory."""
+        names = ("services", "now", "mode")
         return {name: self.value(name) for name in names} | {
             "caller": self.caller,
             "waivers": self.value("waivers") or (),

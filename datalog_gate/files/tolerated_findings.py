@@ -59,14 +59,15 @@ def find_shown_refusals(
     stacks: Sequence[Stack], configuration: Configuration, catalogue: Catalogue
 ) -> tuple[Diagnostic, ...]:
     """What the Heat of `--heat` would refuse of stacks, and with `--deprecated` what it hides or deprecates. `--select`
-    and `--ignore` leave out codes."""
+    and `--ignore` leave out codes. Nothing of a stack that Heat has built."""
     searches = [heat_refusals.find_refusals]
     if configuration.value("deprecated"):
         from datalog_gate.validation.deprecation import find_deprecated
 
         searches.append(find_deprecated)
     types = catalogue.of_heat(configuration.value("heat"))
-    found = (refusal for stack in stacks for search in searches for refusal in search(stack, types))
+    sent = [stack for stack in stacks if not stack.live]
+    found = (refusal for stack in sent for search in searches for refusal in search(stack, types))
     return _leave_out(found, configuration)
 
 

@@ -37,7 +37,7 @@ from datalog_gate.files.baseline import Baseline, format_baseline
 from datalog_gate.files.inputs import read_caller_file
 from datalog_gate.files.root_templates import RootTemplate, find_roots, read_versions
 from datalog_gate.files.run_inputs import find_distant_waivers
-from datalog_gate.files.tolerated_findings import find_idle_ignores, find_modes, find_shown_refusals
+from datalog_gate.files.tolerated_findings import find_idle_ignores, find_modes
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
 
@@ -97,20 +97,14 @@ class _Checker:
         options, rules = self.options, self.rules
         pages = _wants_pages(options)
         stacks, old = read_versions(group, options.configuration, rules.catalogue, _read_live)
-        refusals = () if options.stack else find_shown_refusals(stacks, options.configuration, rules.catalogue)
-        given: DecisionInputs = {
-            **self.given,
-            "against": old,
-            "explain": bool(options.explain) or pages,
-        }
-        decision = rules.decide(stacks, options.action, **given)
-        tolerated = rules.tolerate(decision, refusals, stacks, templates, self.baseline)
+        given: DecisionInputs = {**self.given, "against": old, "explain": bool(options.explain) or pages}
+        tolerated = rules.check(stacks, templates, options.configuration, self.baseline, **given)
         warnings = [warning for stack in stacks for warning in stack.warnings]
         entry = ReportEntry(
             name=", ".join(templates),
             answer=replace(tolerated.decision, near_misses=(*warnings, *tolerated.decision.near_misses)),
             templates=templates,
-            grant_requests=_describe_grants(stacks, decision),
+            grant_requests=_describe_grants(stacks, tolerated.decision),
             keys=tolerated.keys,
             ignores=tolerated.ignores,
             used=tolerated.used,
