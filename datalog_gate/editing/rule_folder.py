@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from datalog_gate.analysis.check import SERVICES, Checked, Focus, check
+from datalog_gate.analysis.check import Checked, Focus, check
+from datalog_gate.analysis.module_reach import find_focus, find_reached
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic
-from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.base.errors import RulesError
 from datalog_gate.base.gc import paused
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import RuleFile, texts
 from datalog_gate.editing.rule_tokens import RuleTokens
-from datalog_gate.files.rules import PACK_FILE, read_rules, replace_texts
-from datalog_gate.files.templates import list_files, read_text
-from datalog_gate.language.ast import Atom, Import, Module, Rule
-from datalog_gate.language.walk import nodes
+from datalog_gate.files.rules import PACK_FILE, read_readable_rules, replace_texts
+from datalog_gate.language.ast import Atom, Module
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import ALL, OLD, Relation
 from datalog_gate.schema.signatures import Builtin
@@ -41,10 +40,6 @@ class ParsedRules:
         names = [token.text.removeprefix(OLD).removeprefix(ALL) for _, token in self.tokens.named("relation")]
         modules = [token.text for _, token in self.tokens.named("module")]
         return frozenset([*(name.rpartition(":")[0] for name in names), *modules])
-
-    @cached_property
-    def unlocks(self) -> bool:
-        return any(rule.annotation and rule.annotation.name == "unlock" for rule in self.module.rules)
 
     @cached_property
     def relations(self) -> frozenset[str]:
@@ -87,7 +82,7 @@ class RuleFolder:
         own = {module for module, parsed in modules.items() if Path(parsed.file.file).is_relative_to(home)}
         trees = [parsed.module for parsed in modules.values()]
         near = own | {module for module, parsed in modules.items() if parsed.reads & own}
-        reached = _reached_modules(trees, near)
+        reached = find_reached(trees, near)
         return [parsed for module, parsed in modules.items() if module in reached]
 
     def _home(self, name: str) -> Path:
@@ -107,16 +102,11 @@ class RuleFolder:
         files = list(self.all())
         module = self._by_name[name].module
         own = {module, *(parsed.module.title for parsed in files if parsed.module.name == module)} - {""}
-        trees = [parsed.module for parsed in files]
-        needed = _reached_modules(trees, [module])
-        if any(name in parsed.file.text for parsed in files if parsed.module.name in needed for name in SERVICES):
-            needed |= _reached_modules(trees, [parsed.module.name for parsed in files if parsed.unlocks])
         others = [parsed for parsed in files if parsed.module.name != module]
         read = {name for parsed in others for name in parsed.relations}
         readers = (parsed for parsed in others if parsed.reads & own)
         read |= {f"{module}:{name.rpartition(':')[2]}" for parsed in readers for name in parsed.relations}
-        focus = Focus(module, frozenset(needed), frozenset(read))
-        return self._check(files, focus)
+        return self._check(files, find_focus([parsed.module for parsed in files], module, read))
 
     def _check(
         self, files: Sequence[ParsedRules], focus: Focus | None
@@ -164,12 +154,7 @@ def read_folder(
     tops: Sequence[Path], unsaved: Mapping[Path, str], catalogue: Catalogue, parsed: dict[str, ParsedRules]
 ) -> tuple[RuleFolder, tuple[Diagnostic, ...]]:
     """Read the rule files below folders, or single ones; also return problems with the folders themselves."""
-    wrong: tuple[Diagnostic, ...] = ()
-    try:
-        files = read_rules(tops) if tops[1:] or tops[0].exists() else []  # an editor creates one with its first file
-    except RulesError as error:
-        wrong = tuple(diagnostic for diagnostic in error.diagnostics if diagnostic.code != "syntax")
-        files = [file for top in tops for file in _readable(top)]
+    files, wrong = read_readable_rules(tops)
     return with_texts(RuleFolder(tops, files, catalogue, parsed), unsaved), wrong
 
 
@@ -177,35 +162,3 @@ def with_texts(folder: RuleFolder, unsaved: Mapping[Path, str]) -> RuleFolder:
     """The folder with other texts for files below it, including new files."""
     files = replace_texts(folder.files, unsaved, folder.tops)
     return RuleFolder(folder.tops, files, folder.catalogue, folder._parsed)
-
-
-def _readable(top: Path) -> Iterator[RuleFile]:
-    """The readable rule files, without limits."""
-    for path in list_files(top) if top.is_dir() else [top]:
-        if path.suffix == ".dl":
-            try:
-                module = ":".join(path.relative_to(top).with_suffix("").parts) or path.stem
-                yield RuleFile(module, str(path), read_text(path))
-            except InputError:
-                continue
-
-
-def _reached_modules(modules: Sequence[Module], names: Collection[str]) -> set[str]:
-    """The named modules, and the modules that they import or read."""
-    by_name = {module.name: module for module in modules}
-    titles = {module.title: module.name for module in modules if module.title}
-    reached: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = titles.get(waiting[-1], waiting[-1])
-        waiting.pop()
-        if name not in by_name or name in reached:
-            continue
-        reached.add(name)
-        for statement in by_name[name].statements:
-            if isinstance(statement, Import):
-                waiting.append(statement.module)
-            elif isinstance(statement, Rule):
-                atoms = (node for node in nodes(statement.body) if isinstance(node, Atom))
-                waiting += [atom.name.removeprefix(OLD).removeprefix(ALL).rpartition(":")[0] for atom in atoms]
-    return reached

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,6 +102,26 @@ def _read_path(read: _RulesRead, pack: tuple[str, ...], path: Path, congress: bo
     elif len(read.diagnostics) == failed:
         advice = unread[0].suggestion if unread else "rule files end in .dl"
         read.diagnostics.append(Diagnostic("no-policy", f"{path} holds no rule file", None, advice))
+
+
+def read_readable_rules(tops: Sequence[Path]) -> tuple[list[RuleFile], tuple[Diagnostic, ...]]:
+    """Read the rule files below folders, or single ones, as `read_rules`; also return problems with the folders
+    themselves. If there are any, files that can't be read, and limits, are left out."""
+    try:
+        return read_rules(tops) if tops[1:] or tops[0].exists() else [], ()  # an editor creates it with its first file
+    except RulesError as error:
+        wrong = tuple(diagnostic for diagnostic in error.diagnostics if diagnostic.code != "syntax")
+        return [file for top in tops for file in _read_readable(top)], wrong
+
+
+def _read_readable(top: Path) -> Iterator[RuleFile]:
+    for path in list_files(top) if top.is_dir() else [top]:
+        if path.suffix == ".dl":
+            try:
+                module = ":".join(path.relative_to(top).with_suffix("").parts) or path.stem
+                yield RuleFile(module, str(path), read_text(path))
+            except InputError:
+                continue
 
 
 def replace_texts(files: Iterable[RuleFile], texts: Mapping[Path, str], tops: Sequence[Path]) -> list[RuleFile]:
