@@ -40,6 +40,8 @@ class QueryAnswer:
     rows: tuple[Row, ...]
     warnings: tuple[Diagnostic, ...]
     errors: tuple[ModelError, ...]
+    names: tuple[str, ...] = ()
+    """The variables of a body, in the order of the columns."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """The texts of the rules and the query by file."""
 
@@ -89,7 +91,8 @@ def ask(files: Sequence[RuleFile], text: str, inputs: QueryInputs, engine: Engin
     modules.append(Module(QUERY, "<query>", (_whole_rule(question, names),), congress))
     names = Names(modules, given, QUERY, inputs.lenient, inputs.catalogue)
     checked = check(modules, names=names, problems=problems, sources=sources)
-    return replace(_evaluate(checked, inputs, engine).answer(f"{QUERY}:{ANSWER}"), sources=sources)
+    answer = _evaluate(checked, inputs, engine).answer(f"{QUERY}:{ANSWER}")
+    return replace(answer, names=() if isinstance(question, Atom) else tuple(shared(question)), sources=sources)
 
 
 def evaluate(

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from datalog_gate.base.diagnostics import did_you_mean, format_count, shorten
-from datalog_gate.base.errors import DiagnosticsError, EngineError, RulesError, UsageError
+from datalog_gate.base.errors import GateError, RulesError, UsageError
 from datalog_gate.base.values import show
 from datalog_gate.decision.query import QueryAnswer, QueryInputs, ask
 from datalog_gate.editing import rule_completion
@@ -17,10 +17,9 @@ from datalog_gate.editing.answers import Completion
 from datalog_gate.editing.rule_folder import RuleFolder, with_texts
 from datalog_gate.explain.query_explanation import QueryExplanation
 from datalog_gate.facts.lines import FactLine
-from datalog_gate.facts.relation_text import format_columns, format_relation
+from datalog_gate.facts.relation_text import format_meaning
 from datalog_gate.language.ast import Atom
 from datalog_gate.language.parser import parse_query
-from datalog_gate.language.walk import shared
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.descriptions import describe_relations
 
@@ -72,7 +71,7 @@ class Prompt:
                     yield f"there is no command {word}: {did_you_mean(word, COMMANDS, ':help lists them')}"
                 case _:
                     yield from self._query(text)
-        except (DiagnosticsError, EngineError, UsageError) as error:
+        except GateError as error:
             yield str(error)
 
     def completions(self, text: str) -> tuple[int, list[Completion]]:
@@ -105,7 +104,7 @@ class Prompt:
                 names = [names[at] for at in places]
                 rows = tuple(dict.fromkeys(tuple(row[at] for at in places) for row in rows))
         else:
-            names = list(shared(question))
+            names = list(answer.names)
         if isinstance(question, Atom) and meaning and rows and not rows[0]:
             yield f"there are rows; name columns to see them: {meaning.name}({meaning.columns[0].name}=x)"
             return
@@ -191,9 +190,10 @@ class Prompt:
             yield f"there is no relation {pattern}: {advice}"
         checked = self.folder.check(list(self.folder.all()))[0] if named else None
         for relation in named:  # a rule's columns have kinds once it is checked
-            yield from format_columns(checked.program.relations.get(relation.ref, relation) if checked else relation)
+            known = checked.program.relations.get(relation.ref) if checked else None
+            yield from format_meaning(relation, self.folder.catalogue, known)
         for description in described:
-            yield from format_relation(description, self.folder.catalogue)
+            yield from format_meaning(description.relation, self.folder.catalogue)
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

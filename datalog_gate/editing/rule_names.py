@@ -9,7 +9,6 @@ from pathlib import Path
 
 from datalog_gate.analysis.check import Checked
 from datalog_gate.analysis.policy import LISTS, PLACEHOLDERS, TEXTS
-from datalog_gate.analysis.resolve import IDENTIFIER
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.policy_set import LIMITS_FILE
@@ -20,11 +19,11 @@ from datalog_gate.editing.rule_tokens import Role
 from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.editing.template_edits import apply_edits
 from datalog_gate.editing.yaml_outline import read_outline
-from datalog_gate.facts.relation_text import format_builtin, format_columns, format_relation
+from datalog_gate.facts.relation_text import format_meaning
 from datalog_gate.language.ast import Declaration, Rule
-from datalog_gate.language.lexer import RESERVED, Token
+from datalog_gate.language.lexer import Token, is_name
 from datalog_gate.schema.declaration import ALL, OLD, Relation
-from datalog_gate.schema.descriptions import describe_kinds, describe_relation
+from datalog_gate.schema.descriptions import describe_kinds
 from datalog_gate.schema.signatures import Builtin
 
 ATTRIBUTES = TEXTS | LISTS
@@ -104,15 +103,8 @@ def hover(use: NameUse, checked: Checked | None = None) -> Hover | None:
 
 def describe(folder: RuleFolder, meaning: Relation | Builtin, checked: Checked | None = None) -> str:
     """A relation or builtin in Markdown; for the catalogue as `datalog-gate relations` prints it."""
-    if isinstance(meaning, Builtin):
-        lines = format_builtin(meaning)
-    elif folder.catalogue.relation(meaning.name):
-        description = replace(describe_relation(meaning.name, folder.catalogue), relation=meaning)
-        lines = format_relation(description, folder.catalogue)
-    else:
-        known = checked.program.relations.get(meaning.ref) if checked else None
-        lines = format_columns(known or meaning)
-    text = "\n".join(["```text", *lines, "```"])
+    known = checked.program.relations.get(meaning.ref) if checked and isinstance(meaning, Relation) else None
+    text = "\n".join(["```text", *format_meaning(meaning, folder.catalogue, known), "```"])
     policies = checked.policies if checked and isinstance(meaning, Relation) else ()
     for policy in (policy for policy in policies if policy.relation == meaning.name):
         text += f"\n\nThe policy `{policy.id}` ({policy.level}): {policy.message}"
@@ -144,7 +136,7 @@ def rename(use: NameUse | None, name: str, read: Callable[[Path], SourceText]) -
     new errors."""
     if use is None or use.role not in ("variable", "relation", "exported"):
         raise UsageError("only a variable or a relation of these rules can be renamed")
-    if not IDENTIFIER.match(name) or name in RESERVED or name == "_":
+    if not is_name(name):
         raise UsageError(f"{name} is not a name: write letters, digits and _")
     folder = use.folder
     if use.role == "variable":

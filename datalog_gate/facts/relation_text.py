@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from datalog_gate.base.records import replace
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.lines import write_text
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation
-from datalog_gate.schema.descriptions import RelationDescription, describe_kinds
+from datalog_gate.schema.descriptions import RelationDescription, describe_kinds, describe_relation
 from datalog_gate.schema.signatures import Builtin
 
 WIDEST = 30
@@ -28,6 +29,17 @@ def format_relation(description: RelationDescription, catalogue: Catalogue) -> I
         facts.add(relation.name, description.example)
         yield f"  row        {''.join(write_text(facts, catalogue))}"
     yield f"  rule       {description.rule}"
+
+
+def format_meaning(meaning: Relation | Builtin, catalogue: Catalogue, known: Relation | None = None) -> Iterator[str]:
+    """The lines about a relation or builtin that rules name. `known` is a relation of the rules with the kinds that
+    their check found."""
+    if isinstance(meaning, Builtin):
+        yield from format_builtin(meaning)
+    elif catalogue.relation(meaning.name):
+        yield from format_relation(replace(describe_relation(meaning.name, catalogue), relation=meaning), catalogue)
+    else:
+        yield from format_columns(known or meaning)
 
 
 def format_columns(relation: Relation) -> Iterator[str]:

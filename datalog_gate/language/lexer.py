@@ -83,6 +83,11 @@ class Refused(Exception):  # noqa: N818 - it never leaves the package
         self.diagnostic = diagnostic
 
 
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a relation or variable."""
+    return text.isascii() and text.isidentifier() and text not in RESERVED and text != "_"
+
+
 class Source:
     """A text with its tokens (the last is ``end``, right after the previous one), its comments as tokens of kind
     ``comment``, and its places. It may be a part of a file, starting at `line` and `column`."""
@@ -148,7 +153,7 @@ class Source:
                 text += braces[0][0]
                 continue
             name = braces[1] or ""
-            if not (name.isascii() and name.isidentifier()) or name in RESERVED or name == "_":
+            if not is_name(name):
                 advice = "compute it before, `x = ...`, and write {x}" if braces[1] else "write {{ and }} for braces"
                 part = Token("", "", token.start + braces.start(), token.start + at)
                 raise self.refused(part, f"{_shown(braces[0])} in an f-text is not the name of a variable", advice)
