@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from datalog_gate.analysis.policy import ACTIONS, LEVELS
+from datalog_gate.analysis.policy import CHOICES, LEVELS
 from datalog_gate.decision.waivers import KEYS
 from datalog_gate.editing.answers import Completion, Lens, TextRange
 from datalog_gate.editing.rule_folder import RuleFolder
@@ -105,7 +105,7 @@ def _shape_at(path: tuple[str | int, ...]) -> Shape | None:
 def _values(workspace: Workspace, path: Path, steps: tuple[str | int, ...], written: str) -> Iterator[Completion]:
     match steps[2:]:
         case ("action",):
-            yield from (Completion(action, "value") for action in ACTIONS)
+            yield from (Completion(action, "value") for action in CHOICES["on"])
         case ("expect", "violations" | "undetermined", _, "policy") | ("waivers", _, "policy"):
             for identity, where in policies(workspace.folder(path)):
                 if Path(where.file).parent == path.parent:

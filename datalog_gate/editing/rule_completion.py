@@ -12,7 +12,7 @@ from datalog_gate.editing.answers import CallHelp, Completion, TextRange, fittin
 from datalog_gate.editing.rule_folder import RuleFolder
 from datalog_gate.editing.rule_names import ANNOTATION_MEANINGS, ATTRIBUTES, COLUMN_ATTRIBUTES
 from datalog_gate.editing.rule_tokens import Level, RuleTokens
-from datalog_gate.schema.declaration import ALL, OLD, Column, Relation
+from datalog_gate.schema.declaration import ALL, OLD, Relation
 from datalog_gate.schema.descriptions import describe_kinds
 from datalog_gate.schema.signatures import BUILTINS, Builtin
 
@@ -175,7 +175,7 @@ def _relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
         for name in sorted(scope.exports & scope.relations.keys() if other != module else ()):
             relation = scope.relations[name]
             for shown in (name, f"{other}:{name}")[other not in imported :]:
-                signature = _signature(relation.name, relation.columns)
+                signature = _signature(relation)
                 yield Completion(shown, "relation", signature, relation.meaning, f"{shown}(")
     for name in folder.catalogue.names():
         known = folder.catalogue.relation(name)
@@ -184,21 +184,22 @@ def _relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
     yield from (Completion(prefix, "keyword", "", meaning) for prefix, meaning in _VERSIONS.items())
     for builtin in BUILTINS.values():
         if builtin.name.isidentifier():
-            signature = _signature(builtin.name, (*builtin.inputs, *builtin.outputs))
+            signature = _signature(builtin)
             yield Completion(builtin.name, "builtin", signature, builtin.meaning, f"{builtin.name}(")
 
 
 def _own_relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
     own = folder.names.scopes.get(_module_name(folder, path))
     for name, relation in (own.relations if own else {}).items():
-        yield Completion(name, "relation", _signature(relation.name, relation.columns), relation.meaning, f"{name}(")
+        yield Completion(name, "relation", _signature(relation), relation.meaning, f"{name}(")
 
 
 _VERSIONS = {OLD: "A relation as it was before the change.", ALL: "A relation of all stacks of the cloud."}
 
 
-def _signature(name: str, columns: Iterable[Column]) -> str:
-    return f"{name}({', '.join(column.name for column in columns)})"
+def _signature(meaning: Relation | Builtin) -> str:
+    columns = meaning.columns if isinstance(meaning, Relation) else (*meaning.inputs, *meaning.outputs)
+    return f"{meaning.name}({', '.join(column.name for column in columns)})"
 
 
 def _module_name(folder: RuleFolder, path: Path) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from datalog_gate.base.errors import EngineError
+from datalog_gate.base.errors import GateError
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Unknown
 from datalog_gate.editing.answers import CallHelp, Completion, Hover, Symbol, TextProblem, TextRange
@@ -20,7 +20,7 @@ from datalog_gate.schema.relations import SECTIONS, VERSIONS
 from datalog_gate.schema.resource_types import member_of
 from datalog_gate.template.dialect import CFN_VERSIONS, VERSION_KEYS, Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
-from datalog_gate.template.parameters import CFN_KEYS, CFN_TYPES, TYPES
+from datalog_gate.template.parameters import list_parameter_keys, list_parameter_types
 
 FUNCTIONS = {
     "get_param": ("NAME or [NAME, KEY...]", "The value of a parameter, or a part of it."),
@@ -75,7 +75,6 @@ FUNCTIONS = {
     "Fn::Or": ("[CONDITION...]", "Whether one holds."),
 }
 """The functions of HOT and CFN, with their arguments and meaning."""
-PARAMETER_KEYS = ("type", "default", "description", "label", "hidden", "constraints", "immutable")
 PSEUDO = ("OS::stack_name", "OS::stack_id", "OS::project_id")
 _NAMING: dict[object, tuple[str, ...]] = {
     **dict.fromkeys(("get_resource", "get_attr", "depends_on", "Fn::GetAtt"), ("resources",)),
@@ -204,7 +203,7 @@ def _finding(judged: JudgedTemplate, problem: TextProblem, root: Path) -> str:
         lines.append(f"hint: {problem.help}")
     try:
         explained = judged.decision.explanation.of(judged.findings[problem.index])
-    except EngineError:
+    except GateError:
         return "\n\n".join(lines)
     why = [*explained.format_why(), *([f"  fix   {explained.fix.text}"] if explained.fix else [])]
     text = "\n".join(["```text", *why, "```"]).replace(f"{root}{os.sep}", "")
@@ -274,10 +273,10 @@ class _View:
             case ["awstemplateformatversion" | "heattemplateformatversion"]:
                 yield Completion(CFN_VERSIONS[str(path[0])], "value")
             case ["parameters", _] if slot.is_key:
-                keys = PARAMETER_KEYS if self.dialect.hot else sorted(CFN_KEYS)
+                keys = list_parameter_keys(self.dialect.hot)
                 yield from (Completion(name, "keyword", insert=f"{name}: ") for name in keys)
             case ["parameters", _, "type" | "Type"]:
-                yield from (Completion(name, "value") for name in (TYPES if self.dialect.hot else CFN_TYPES))
+                yield from (Completion(name, "value") for name in list_parameter_types(self.dialect.hot))
             case ["resources", _, *_]:
                 yield from self._in_definition(slot, written)
             case ["outputs", _, "value" | "Value", *_] if slot.is_key:

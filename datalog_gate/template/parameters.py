@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from math import ceil, floor, isfinite
 from typing import Any, NamedTuple
@@ -45,7 +45,8 @@ _CFN_CONSTRAINTS = {
     "MaxLength": ("length", "max"),
 }
 CFN_KEYS = {"Type", "Default", "Description", "NoEcho", "ConstraintDescription", "Label", *_CFN_CONSTRAINTS}
-_HOT_KEYS = {"type", "default", "description", "label", "hidden", "constraints", "immutable", "schema"}
+_OFFERED_KEYS = ("type", "default", "description", "label", "hidden", "constraints", "immutable")
+_HOT_KEYS = {*_OFFERED_KEYS, "schema"}
 _CONSTRAINTS = {
     "modulo": ("number",),
     "range": ("number",),
@@ -84,6 +85,16 @@ class Given:
     locate: Locate = nowhere
     facade: bool = False
     named_by_hidden: bool = False
+
+
+def list_parameter_keys(hot: bool) -> Sequence[str]:
+    """The keys that define a parameter, in HOT or in CFN."""
+    return _OFFERED_KEYS if hot else sorted(CFN_KEYS)
+
+
+def list_parameter_types(hot: bool) -> Sequence[str]:
+    """The types of parameters, in HOT or in CFN."""
+    return TYPES if hot else list(CFN_TYPES)
 
 
 def declared_types(template: Data) -> dict[str, Data]:
