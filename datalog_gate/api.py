@@ -159,9 +159,10 @@ class Rules:
         **inputs: Unpack[DecisionInputs],
     ) -> Tolerated:
         """Judge the stacks of templates as one set of facts, and find what Heat would refuse. Comments in templates and
-        a baseline leave out findings of both. Errors: as `decide`."""
-        from datalog_gate.files.tolerated_findings import find_shown_refusals, tolerate
+        a baseline leave out findings of both. Errors: as `decide`, and UsageError for a policy that is not known."""
+        from datalog_gate.files.tolerated_findings import find_modes, find_shown_refusals, tolerate
 
+        inputs.setdefault("modes", find_modes(self.policies, configuration))
         refusals = find_shown_refusals(stacks, configuration, self.catalogue)
         decision = self.decide(stacks, configuration.value("action"), **inputs)
         tolerated = tolerate(decision, refusals, stacks, templates, self._set, baseline)

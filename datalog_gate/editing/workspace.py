@@ -27,7 +27,7 @@ from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
 from datalog_gate.files.project import Project, load_project
 from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.templates import read_text, resolve
-from datalog_gate.files.tolerated_findings import find_further_refusals, find_modes
+from datalog_gate.files.tolerated_findings import find_further_refusals
 from datalog_gate.policytest.suite import Suite, find_tops, suite_of
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
@@ -242,7 +242,6 @@ class Workspace:
             against=project.read_before(path, name, stack),
             explain=True,
             inventory=self._load_inventory(rules),
-            modes=find_modes(rules.policies, project.configuration),
             **project.request(),
         )
         decision = tolerated.decision
