@@ -105,11 +105,10 @@ def _configure(root: RootTemplate, configuration: Configuration) -> RootTemplate
     entry = configuration.entry_of(root.template)
     if entry is None or configuration.file is None:
         return root
+    given = configuration.given
     return root._replace(
-        environments=root.environments
-        if "environment" in configuration.given
-        else (*root.environments, *entry.environments),
-        parameters={} if "parameter" in configuration.given else entry.parameters,
+        environments=root.environments if "environment" in given else (*root.environments, *entry.environments),
+        parameters={} if "parameter" in given else entry.parameters,
         files_root=rebase_path("", configuration.file.parent),
     )
 
