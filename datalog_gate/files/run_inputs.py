@@ -73,18 +73,7 @@ def find_unfilled(
             fields[folder] = read_pack_file(Path(folder, PACK_FILE))
         return field in OPTIONAL_FIELDS and fields[folder].get(field) == "optional"
 
-    readers: dict[RelationRef, set[str]] = {}
-    columns: set[str] = set()
-    generated = [rule for rule in program.rules if str(rule.relation).startswith(cloud.LIVE)]
-    behind = {rule.relation: {match.relation for match in matches(rule.body)} for rule in generated}
-    for rule in program.rules:
-        if rule.relation in behind:
-            continue
-        for match in matches(rule.body):
-            for name in behind.get(match.relation, {match.relation}):
-                readers.setdefault(name, set()).add(rule.span.file)
-            if match.relation == "gate:caller":
-                columns |= {program.relations["gate:caller"].columns[at].name for at in match.columns}
+    readers, columns = _find_readers(program)
     names: dict[Diagnostic, list[str]] = {}
     for name in sorted(readers, key=str):
         need = _missing_input(name, program, rules.catalogue, given)
@@ -98,6 +87,24 @@ def find_unfilled(
         replace(diagnostic, message=f"the rules read {', '.join(read)}, {diagnostic.message}")
         for diagnostic, read in names.items()
     ]
+
+
+def _find_readers(program: CheckedProgram) -> tuple[dict[RelationRef, set[str]], set[str]]:
+    """The files that read each relation, also through generated rules, and the columns of `gate:caller` that are
+    read."""
+    readers: dict[RelationRef, set[str]] = {}
+    columns: set[str] = set()
+    generated = [rule for rule in program.rules if str(rule.relation).startswith(cloud.LIVE)]
+    behind = {rule.relation: {match.relation for match in matches(rule.body)} for rule in generated}
+    for rule in program.rules:
+        if rule.relation in behind:
+            continue
+        for match in matches(rule.body):
+            for name in behind.get(match.relation, {match.relation}):
+                readers.setdefault(name, set()).add(rule.span.file)
+            if match.relation == "gate:caller":
+                columns |= {program.relations["gate:caller"].columns[at].name for at in match.columns}
+    return readers, columns
 
 
 def _missing_input(
