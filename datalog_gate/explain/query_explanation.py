@@ -1,4 +1,4 @@
-"""Explains the rows of rules over given facts, and why others are absent."""
+"""Explains rows of rules over facts, and why others are absent."""
 
 from __future__ import annotations
 

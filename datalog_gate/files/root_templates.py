@@ -1,4 +1,4 @@
-"""The templates, or the stack in Heat, that options and a configuration name."""
+"""The templates, or the stack in Heat, that options name."""
 
 from __future__ import annotations
 
