@@ -179,11 +179,14 @@ def read_catalogue(*paths: str | Path, heat_defaults: Mapping[str, str] | None =
     A file that `contrib/harvest.py` printed for another Heat replaces all shipped types of Heat. `heat_defaults` are
     options of Heat that are defaults of properties. Errors: InputError.
     """
-    from datalog_gate.schema.heat_defaults import apply_defaults
     from datalog_gate.schema.operator_files import read_catalogue
 
     catalogue = read_catalogue([(str(path), read_text(path)) for path in paths]) if paths else SHIPPED
-    return apply_defaults(catalogue, heat_defaults) if heat_defaults else catalogue
+    if not heat_defaults:
+        return catalogue
+    from datalog_gate.schema.heat_defaults import apply_defaults
+
+    return apply_defaults(catalogue, heat_defaults)
 
 
 def root_name(path: Path) -> str:
