@@ -301,7 +301,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 CHECK = ["check", "web.json", "--rules", "m.dl", "--against", "old.json", "--ignore", "bad-text,wrong-kind"]
 COMPACT = """\
-web.json:1:275: deny[zone] s in b (preexisting)
+web.json:1:275: deny[zone] s in b (not new)
 web.json:1:372: deny[open] b is open at 0
 web.json:1:145: preexisting[open] a is open at 0
 2 denied, 1 preexisting, 0 warnings, 0 undetermined; 2 policies, 5 facts; deny; decision {}
@@ -309,7 +309,7 @@ web.json:1:145: preexisting[open] a is open at 0
 GITHUB = """\
 ::notice file=web.json,line=1,col=145,title=open::a is open at 0 (preexisting)
 ::error file=web.json,line=1,col=372,title=open::b is open at 0
-::error file=web.json,line=1,col=275,title=zone::s in b (preexisting)
+::error file=web.json,line=1,col=275,title=zone::s in b (not new)
 """
 JUNIT = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -319,7 +319,7 @@ JUNIT = """\
       <skipped message="a is open at 0 (preexisting)">web.json:1:145: error[open] a is open at 0 (preexisting)</skipped>
     </testcase>
     <testcase classname="web.json" name="zone">
-      <failure message="s in b (preexisting)" type="zone">web.json:1:275: error[zone] s in b (preexisting)</failure>
+      <failure message="s in b (not new)" type="zone">web.json:1:275: error[zone] s in b (not new)</failure>
     </testcase>
   </testsuite>
 </testsuites>

@@ -155,8 +155,10 @@ def _build_finding(
 
 
 def format_message(violation: Violation) -> str:
-    """Format the message of a violation, and whether it was there before."""
-    return f"{violation.full_message} ({PREEXISTING})" if violation.change == PREEXISTING else violation.full_message
+    """Format the message of a violation, and whether it was there before: only what is tolerated is `preexisting`."""
+    if violation.change != PREEXISTING:
+        return violation.full_message
+    return f"{violation.full_message} ({PREEXISTING if violation.tolerated else 'not new'})"
 
 
 def add_template(line: str, place: Span | None, template: str) -> str:
