@@ -101,7 +101,7 @@ def _of_text(name: str, at: int, others: Sequence[Value], result: str) -> Iterat
 def _of_test(name: str, at: int, others: Sequence[Value], holds: bool) -> Iterator[Value]:
     other = others[1] if at == 0 and len(others) > 1 else None
     match name:
-        case "starts_with" | "contains" if at == 1 and isinstance(others[0], str):
+        case "starts_with" | "ends_with" | "contains" | "matches" if at == 1 and isinstance(others[0], str):
             yield others[0]
         case "starts_with" | "ends_with" | "contains" if isinstance(other, str):
             longer = {"starts_with": f"{other}1", "ends_with": f"1{other}"}.get(name, f"1{other}1")
@@ -118,6 +118,8 @@ def _of_test(name: str, at: int, others: Sequence[Value], holds: bool) -> Iterat
         case "split" if isinstance(other, str):
             yield from (f"a{other}b", f"a{other}b{other}c")
         case "cidr_host_count" | "cidr_contains" | "cidr_overlaps":
+            network = others[1 - at] if len(others) == 2 else None
+            yield from (network.partition("/")[0], network) if isinstance(network, str) else ()
             yield from NETWORKS
         case "days_until":
             yield from ("2027-03-02", "2027-02-01", "2026-03-01", "2028-03-01")

@@ -116,6 +116,33 @@ def test_the_smallest_stack_is_denied_and_near_ones_pass(
     assert {condition: shown.get(condition) for condition in flips} == flips
 
 
+@pytest.mark.parametrize(
+    ("rule", "condition", "passing"),
+    [
+        (
+            "os:nova:server(_id=s, name=v), heat:root(stack=r)",
+            f"not {builtin}(r, v)",
+            {"server": {"flavor": "m1.small", "name": "stack"}},
+        )
+        for builtin in ("starts_with", "ends_with", "contains", "matches")
+    ]
+    + [
+        ("os:neutron:subnet(_id=s, cidr=v)", f"not {test}", {"subnet": {"network": "private", "cidr": "10.20.0.0/16"}})
+        for test in ('cidr_overlaps(v, "10.20.0.0/16")', 'cidr_contains("10.20.0.0/16", v)')
+    ]
+    + [
+        (
+            "os:neutron:port.fixed_ips(_id=s, ip_address=v)",
+            'not cidr_contains("10.20.0.0/16", v)',
+            {"port": {"network": "private", "fixed_ips": [{"ip_address": "10.20.0.0"}]}},
+        )
+    ],
+)
+def test_a_stack_passes_in_which_a_negated_builtin_holds(rule: str, condition: str, passing: dict[str, Any]) -> None:
+    found = search(f"p(s) :- {rule}, v != null, {condition}.")
+    assert [flips[condition] for _, _, flips in shown(found)] == [passing]
+
+
 def shown(found: PolicyExamples) -> list[tuple[int, dict[str, Any], dict[str, dict[str, Any]]]]:
     """The line, the resources and the flips of each example."""
     return [
