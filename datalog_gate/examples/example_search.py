@@ -382,5 +382,8 @@ class _ExampleSearch:
     def _approach(self, case: Case, near: _ExampleDraft, aim: Aim) -> Case:
         """The case with no difference from an example that it does not need, or that Heat needs."""
         return approach(
-            case, near.case, lambda other: self._still_shows(aim, other) and self.judge.refusals(other) <= near.refused
+            case,
+            near.case,
+            self.catalogue,
+            lambda other: self._still_shows(aim, other) and self.judge.refusals(other) <= near.refused,
         )

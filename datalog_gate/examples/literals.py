@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from datalog_gate.analysis.program import (
@@ -24,6 +24,7 @@ from datalog_gate.analysis.program import (
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import show
+from datalog_gate.examples.valuation import STACKS
 from datalog_gate.schema.declaration import Relation, RelationRef
 
 LONGEST = 80
@@ -90,7 +91,13 @@ def list_conditions(
     """The conditions that can be left out alone: the rest of their rule binds all variables. Alternatives share the
     conditions that are outside of `or`."""
     return _joined(
-        condition for number, rule in numbered.items() for condition in _conditions(number, rule, relations, sources)
+        condition
+        for number, rule in numbered.items()
+        for at, literal in enumerate(rule.body)
+        for condition in (
+            *_column_conditions(number, rule, at, relations),
+            *_literal_conditions(number, rule, at, quote(literal, sources)),
+        )
     )
 
 
@@ -119,45 +126,75 @@ def _quote(span: Span, sources: Mapping[str, str]) -> str:
     return shorten(" ".join(" ".join(lines).split()), LONGEST)
 
 
-def _conditions(
-    number: int, rule: CheckedRule, relations: Mapping[RelationRef, Relation], sources: Mapping[str, str]
+def _column_conditions(
+    number: int, rule: CheckedRule, at: int, relations: Mapping[RelationRef, Relation]
 ) -> Iterator[Aim]:
-    for at, literal in enumerate(rule.body):
-        others = (*rule.body[:at], *rule.body[at + 1 :])
+    """The conditions that a column of a literal, or of one in an aggregate, has a value, or is a stack of others."""
+    literal, before, after = rule.body[at], rule.body[:at], rule.body[at + 1 :]
+    joining = [other for other in before if isinstance(literal, Fold) or len(set(variables(other))) > 1]
+    bound = {variable for other in joining for variable in _binds(other)}
+    inner = literal.body if isinstance(literal, Fold) else (literal,)
+    for place, match in enumerate(inner):
+        for text, free, differs in _columns(match, bound, relations) if isinstance(match, Match) else ():
+            body = (*inner[:place], free, *inner[place + 1 :])
+            if isinstance(literal, Fold):
+                dropped = replace(rule, body=(*before, replace(literal, body=body), *after))
+                goal = replace(rule, body=(*before, replace(literal, body=(*body, differs)), *after))
+                yield Aim(rule.span, text, match.span, False, {number: dropped}, {number: goal})
+            else:
+                yield _condition(number, rule, literal, text, (*before, *body, *after), (differs,))
 
-        def aim(
-            text: str,
-            without: tuple[CheckedLiteral, ...],
-            false: tuple[CheckedLiteral, ...],
-            literal: CheckedLiteral = literal,
-            guards: bool = False,
-        ) -> Aim:
-            rest = [other for other in without if not (guards and _is_guarded(other, literal))]
-            dropped, goal = replace(rule, body=without), replace(rule, body=(*rest, *false))
-            body = _binders(rule, literal)
-            fails = (Without((literal,), literal.span),) if isinstance(literal, Match) else false
-            alone = {} if body is None else {number: replace(rule, body=(*body, *fails))}
-            return Aim(rule.span, text, literal.span, False, {number: dropped}, {number: goal}, false, alone)
 
-        if isinstance(literal, Match):
-            columns = relations[literal.relation].columns
-            for place, term in literal.column_terms:
-                if isinstance(term, Const):
-                    value = Var(columns[place].name, "other")
-                    arguments = (*literal.arguments[:place], value, *literal.arguments[place + 1 :])
-                    body = (*rule.body[:at], replace(literal, arguments=arguments), *rule.body[at + 1 :])
-                    differs = Compare("!=", value, term, literal.span)
-                    yield aim(f"{columns[place].name}={show(term.value)}", body, (differs,))
-        text = quote(literal, sources)
-        if not text or isinstance(literal, Fold) or _binding(literal, others):
-            continue
-        if isinstance(literal, Compare):
-            false = replace(literal, comparator=NEGATED[literal.comparator])
-            yield aim(text, others, (false,), guards=literal.null_test)
-        elif isinstance(literal, Without):
-            yield aim(text, others, _local(literal, others))
-        else:
-            yield aim(text, others, (Without((literal,), literal.span),), guards=isinstance(literal, Call))
+def _columns(
+    match: Match, bound: Collection[Operand], relations: Mapping[RelationRef, Relation]
+) -> Iterator[tuple[str, Match, Compare]]:
+    """The columns with a constant or a stack that is bound: the match with any value there, and that it is another."""
+    columns = relations[match.relation].columns
+    for at, term in match.column_terms:
+        name = columns[at].name
+        if isinstance(term, Const) or (name in STACKS and term in bound and len(match.column_terms) > 1):
+            value = Var(name, "other")
+            free = replace(match, arguments=(*match.arguments[:at], value, *match.arguments[at + 1 :]))
+            text = show(term.value) if isinstance(term, Const) else term.name
+            yield f"{name}={text}", free, Compare("!=", value, term, match.span)
+
+
+def _literal_conditions(number: int, rule: CheckedRule, at: int, text: str) -> Iterator[Aim]:
+    """The condition that is the whole literal, if it can be left out."""
+    literal, others = rule.body[at], (*rule.body[:at], *rule.body[at + 1 :])
+    if not text or isinstance(literal, Fold) or _binding(literal, others):
+        return
+    false: tuple[CheckedLiteral, ...] = (Without((literal,), literal.span),)
+    if isinstance(literal, Compare):
+        false = (replace(literal, comparator=NEGATED[literal.comparator]),)
+    elif isinstance(literal, Without):
+        false = _local(literal, others)
+    yield _condition(number, rule, literal, text, others, false)
+
+
+def _condition(
+    number: int,
+    rule: CheckedRule,
+    literal: CheckedLiteral,
+    text: str,
+    without: tuple[CheckedLiteral, ...],
+    false: tuple[CheckedLiteral, ...],
+) -> Aim:
+    """The condition that is a literal or a part of it: the body without it, and what says that it is false."""
+    is_guard = isinstance(literal, Call) or (isinstance(literal, Compare) and literal.null_test)
+    rest = [other for other in without if not (is_guard and _is_guarded(other, literal))]
+    body = _binders(rule, literal)
+    fails = (Without((literal,), literal.span),) if isinstance(literal, Match) else false
+    return Aim(
+        rule=rule.span,
+        text=text,
+        span=literal.span,
+        denies=False,
+        without={number: replace(rule, body=without)},
+        goals={number: replace(rule, body=(*rest, *false))},
+        false=false,
+        alone={} if body is None else {number: replace(rule, body=(*body, *fails))},
+    )
 
 
 def _is_guarded(literal: CheckedLiteral, guard: CheckedLiteral) -> bool:

@@ -14,7 +14,7 @@ from datalog_gate.examples.conditions import Bindings, Condition, propagate, res
 from datalog_gate.examples.inverses import invert, neighbours
 from datalog_gate.examples.unfolding import InputRow, Sketch, Unfolder
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Column, relation_name
+from datalog_gate.schema.declaration import Column, is_all, relation_name
 
 ROOT = "stack"
 """The id of the stack of an example, as of a case with a template of its own."""
@@ -283,7 +283,9 @@ class Valuation:
     def _stacks(self, variable: Var) -> Sequence[Value]:
         words = [value for value in self._reach(variable) if isinstance(value, str)]
         names = (word if word[:1].isalpha() else f"a{word}" for word in words)
-        return ROOT, "other", *(name for name in names if re.fullmatch(r"[A-Za-z][\w.-]*", name))
+        is_cloud = any(is_all(row.relation) for row in self._rows)  # its stacks have projects of their own
+        nested = () if is_cloud else (f"{ROOT}/group",)
+        return ROOT, *nested, "other", *(name for name in names if re.fullmatch(r"[A-Za-z][\w.-]*", name))
 
     def _resources(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
         stack, name, kind = ROOT, None, variable.name.lower() or "resource"

@@ -95,7 +95,7 @@ def _change_places(
             yield _completed(other, catalogue)
 
 
-def approach(case: Case, goal: Case, holds: Callable[[Case], bool]) -> Case:
+def approach(case: Case, goal: Case, catalogue: Catalogue, holds: Callable[[Case], bool]) -> Case:
     """The case with no difference from the other that it does not need to hold."""
     for path in sorted({*_paths(case), *_paths(goal)}, key=lambda path: (len(path), list(map(str, path)))):
         wanted = get(goal, path)
@@ -109,7 +109,8 @@ def approach(case: Case, goal: Case, holds: Callable[[Case], bool]) -> Case:
             inside[path[-1]] = copy.deepcopy(wanted)
         elif isinstance(inside, dict | list):
             del inside[path[-1]]  # type: ignore[arg-type]
-        if holds(other):
+        other = _completed(other, catalogue)
+        if get(other, path) == wanted and holds(other):
             case = other
     return case
 

@@ -143,6 +143,30 @@ def test_a_stack_passes_in_which_a_negated_builtin_holds(rule: str, condition: s
     assert [flips[condition] for _, _, flips in shown(found)] == [passing]
 
 
+SERVER = {"flavor": "m1.small"}
+NESTED = {"group": {"resource_def": {"type": "OS::Nova::Server", "properties": SERVER}}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "condition", "passing"),
+    [
+        (
+            "heat:root(stack=s), n = count{ v : os:nova:server(_stack=s, _id=v) }, n > 1.",
+            "_stack=s",
+            {"server": SERVER, **NESTED},
+        ),
+        ("heat:root(stack=s), os:nova:server(_stack=s).", "heat:root(stack=s)", NESTED),
+        (
+            "os:nova:server(_stack=s, _id=v), os:cinder:volume(_stack=s, _id=u).",
+            "_stack=s",
+            {"server": SERVER, "group": {"resource_def": {"type": "OS::Cinder::Volume", "properties": {}}}},
+        ),
+    ],
+)
+def test_a_stack_passes_whose_resources_are_in_a_nested_one(rule: str, condition: str, passing: dict[str, Any]) -> None:
+    assert [flips[condition] for _, _, flips in shown(search(f"p(s) :- {rule}"))] == [passing]
+
+
 def shown(found: PolicyExamples) -> list[tuple[int, dict[str, Any], dict[str, dict[str, Any]]]]:
     """The line, the resources and the flips of each example."""
     return [
