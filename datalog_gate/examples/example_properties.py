@@ -33,6 +33,7 @@ SAMPLES = {
 }
 """Values for Heat's own constraints."""
 WORDS = {
+    "CidrBlock": "10.0.0.0/24",
     "ImageId": "ubuntu-24.04",
     "InstanceType": "m1.small",
     "availability_zone": "az1",

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import NULL, Const, Match
+from datalog_gate.analysis.program import NULL, Const
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import ResourceId, Value
@@ -31,11 +31,12 @@ from datalog_gate.examples.literals import (
     quote,
     show_rule,
 )
-from datalog_gate.examples.unfolding import Sketch, Unfolder
+from datalog_gate.examples.unfolding import Sketch, Unfolder, list_matches
 from datalog_gate.examples.valuation import Valuation
 from datalog_gate.examples.variations import (
     add_or_remove,
     approach,
+    change_types,
     change_values,
     count_differences,
     distance,
@@ -45,6 +46,7 @@ from datalog_gate.examples.variations import (
 )
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import relation_name
+from datalog_gate.schema.resource_types import SAME_KIND
 
 SEEDS = 4
 STEPS = 100_000
@@ -147,6 +149,7 @@ class _ExampleSearch:
         self.conditions = list_conditions(reached, self.judge.rules.program.relations, rules.sources)
         self.bounds = list_bounds(reached, rules.sources)
         self.open = list(self.conditions)
+        self.read = {relation_name(name) for rule in self.unfolder.rules for name in rule.mentioned}
         self.met: set[int] = set()
         self.tried: set[int] = set()
         self.missed: list[Case] = []
@@ -292,12 +295,12 @@ class _ExampleSearch:
                     break
 
     def _add_absences(self, draft: _ExampleDraft) -> None:
-        """Add for each list or map of properties that a rule of the example reads the case without it, if it passes."""
+        """Add for each relation that a rule of the example reads the case without its rows, if it passes."""
         known = {(flip.condition, flip.span) for other in self.drafts for flip in other.flips}
         bodies = [self.unfolder.rules[number].body for number in sorted(draft.shown)]
-        for literal in [literal for body in bodies for literal in body if isinstance(literal, Match)]:
-            text = quote(literal, self.sources)
-            for other in without_rows(draft.case, relation_name(literal.relation), self.catalogue):
+        for literal in [literal for body in bodies for literal in list_matches(body)]:
+            text, relation = quote(literal, self.sources), relation_name(literal.relation)
+            for other in self._without_rows(draft.case, relation):
                 is_new = (
                     self.effort.is_left
                     and text
@@ -307,6 +310,15 @@ class _ExampleSearch:
                 if is_new and self.judge.passes(other) and self.judge.refusals(other) <= draft.refused:
                     draft.flips.append(Flip(other, text, literal.span))
                     break
+
+    def _without_rows(self, case: Case, relation: str) -> Iterator[Case]:
+        """The case without what fills a relation, or with a type that builds the same and that no rule reads."""
+        yield from without_rows(case, relation, self.catalogue)
+        kind = self.catalogue.owner(relation) or ""
+        other = self.catalogue.type(SAME_KIND.get(kind, ""))
+        if other and other.relation not in self.read:
+            self.read.add(other.relation)  # one of the type is enough
+            yield change_types(case, kind, other, self.catalogue)
 
     def _add_flip(self, aim: Aim, origin: _Origin) -> bool:
         """Add a flip that is found from its condition, to the nearest example of its rule; whether there is one."""

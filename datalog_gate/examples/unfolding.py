@@ -143,7 +143,7 @@ class Unfolder:
             waiting = [relation]
             while waiting:
                 for rule in self.groups.get(waiting.pop(), ()):
-                    for literal in _positive(rule.body):
+                    for literal in list_matches(rule.body):
                         if literal.relation not in found:
                             found[literal.relation] = None
                             waiting.append(literal.relation)
@@ -154,7 +154,7 @@ class Unfolder:
 
     def reach_of(self, body: Iterable[CheckedLiteral]) -> set[int]:
         """The rules with conditions that may add rows to the relations of a body."""
-        reached = {number for match in _positive(body) for number in self.reach(match.relation)}
+        reached = {number for match in list_matches(body) for number in self.reach(match.relation)}
         return {number for number in reached if self.rules[number].body}
 
     def leading_to(self, number: int) -> frozenset[int]:
@@ -162,7 +162,7 @@ class Unfolder:
         return frozenset(at for at, rule in enumerate(self.rules) if number in self.reach_of(rule.body)) | {number}
 
     def _leads(self, literal: CheckedLiteral) -> bool:
-        return any(match.relation in self._leading for match in _positive((literal,)))
+        return any(match.relation in self._leading for match in list_matches((literal,)))
 
     def _advance(self, goals: Sequence[Goal], sketch: Sketch) -> Iterator[Step]:
         goal, *rest = goals
@@ -230,7 +230,7 @@ class Unfolder:
                 yield goals, replace(sketch, bindings=bindings, rules=sketch.rules | {at})
 
     def _rank(self, at: int) -> tuple[bool, bool, tuple[int, bool, bool, int, int]]:
-        leads = at in self._goals or any(match.relation in self._leading for match in _positive(self.rules[at].body))
+        leads = at in self._goals or any(match.relation in self._leading for match in list_matches(self.rules[at].body))
         return at not in self._preferred, not leads, self._cost(at)
 
     def _cost(self, at: int) -> tuple[int, bool, bool, int, int]:
@@ -309,13 +309,13 @@ class Unfolder:
         return Var(name, f"@{self._fresh}")
 
 
-def _positive(body: Iterable[CheckedLiteral]) -> Iterator[Match]:
+def list_matches(body: Iterable[CheckedLiteral]) -> Iterator[Match]:
     """The matches of a body, also inside of aggregates, but for those in negations."""
     for literal in body:
         if isinstance(literal, Match):
             yield literal
         elif isinstance(literal, Fold):
-            yield from _positive(literal.body)
+            yield from list_matches(literal.body)
 
 
 def _bound(sketch: Sketch, bindings: Bindings | None) -> Iterator[Step]:

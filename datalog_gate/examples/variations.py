@@ -12,10 +12,17 @@ from datalog_gate.examples.case_building import Case, templates_of
 from datalog_gate.examples.column_hints import Columns
 from datalog_gate.examples.example_properties import Data, Step, complete, list_tables, plain, put, sample
 from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import ResourceType
 
 Path = tuple[Step, ...]
 FIXED = ("heat_template_version", "type", "resources", "now", "stack", "modules", "against")
 """Keys that no case can do without."""
+REQUEST: Mapping[str, Path] = {
+    "gate:caller": ("caller",),
+    "gate:role": ("caller", "roles"),
+    "gate:service": ("services",),
+}
+"""Where a case has the rows of relations about the request."""
 SHRINKING_STEPS = 60
 MOST_VALUES = 6
 """The maximum number of values that are tried for a property."""
@@ -70,14 +77,28 @@ def take_away(case: Case, catalogue: Catalogue) -> Iterator[Case]:
 
 
 def without_rows(case: Case, relation: str, catalogue: Catalogue) -> Iterator[Case]:
-    """The case without a list or map of properties that fills the relation, for each resource that has it."""
+    """The case without what fills the relation: a part of the request, a table of the inventory, or a list or map of
+    properties, for each resource that has it."""
     for path in _paths(case):
+        owners: Sequence[Step] = [path[-1]] if path == REQUEST.get(relation, ("inventory", relation)) else ()
         if path[-2:-1] == ("properties",) and path[-4:-3] == ("resources",):
             tables = list_tables(catalogue, get(case, path[:-2])["type"])
             owners = [table.steps[0].name for table in tables if table.relation.name == relation and table.steps]
-            smaller = _without(case, path, catalogue) if path[-1] in owners else None
-            if smaller is not None:
-                yield smaller
+        smaller = _without(case, path, catalogue) if path[-1] in owners else None
+        if smaller is not None:
+            yield smaller
+
+
+def change_types(case: Case, kind: str, schema: ResourceType, catalogue: Catalogue) -> Case:
+    """The case with resources of another type in place of those of one, and their properties that both types have."""
+    other = copy.deepcopy(case)
+    names = {name.lower(): name for name in schema.parts}
+    for path in [path for path in _paths(case) if path[-1] == "type" and get(case, path) == kind]:
+        resource = get(other, path[:-1])
+        given = {names.get(key.replace("_", "")): value for key, value in resource.get("properties", {}).items()}
+        kept = {key: value for key, value in given.items() if key and not isinstance(value, dict | list)}
+        resource.update(type=schema.name, properties=kept)
+    return _completed(other, catalogue)
 
 
 def _change_places(

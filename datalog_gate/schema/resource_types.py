@@ -20,6 +20,19 @@ HEATS = {"27": "27.0.1", "26": "26.0.2", "25": "25.0.2", "24": "24.1.2"}
 """The releases of Heat whose types are shipped, the newest first, with their versions."""
 NEWEST = next(iter(HEATS))
 SOURCES = (f"heat-{HEATS[NEWEST]}.json", "datalog_gate.json")
+SAME_KIND = {
+    "OS::Cinder::Volume": "AWS::EC2::Volume",
+    "OS::Cinder::VolumeAttachment": "AWS::EC2::VolumeAttachment",
+    "OS::Heat::AutoScalingGroup": "AWS::AutoScaling::AutoScalingGroup",
+    "OS::Heat::ScalingPolicy": "AWS::AutoScaling::ScalingPolicy",
+    "OS::Neutron::FloatingIP": "AWS::EC2::EIP",
+    "OS::Neutron::Port": "AWS::EC2::NetworkInterface",
+    "OS::Neutron::SecurityGroup": "AWS::EC2::SecurityGroup",
+    "OS::Neutron::Subnet": "AWS::EC2::Subnet",
+    "OS::Nova::Server": "AWS::EC2::Instance",
+    "OS::Swift::Container": "AWS::S3::Bucket",
+}
+"""Resource types, each with the one of CloudFormation that builds the same in a cloud."""
 SCALARS = {
     "string": Kind.STRING,
     "integer": Kind.NUMBER,

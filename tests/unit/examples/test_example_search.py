@@ -167,6 +167,25 @@ def test_a_stack_passes_whose_resources_are_in_a_nested_one(rule: str, condition
     assert [flips[condition] for _, _, flips in shown(search(f"p(s) :- {rule}"))] == [passing]
 
 
+def test_a_stack_passes_without_a_caller() -> None:
+    found = search('p(s) :- os:cinder:volume(_id=s), gate:caller(project=p), not ours(p). ours("lab").')
+    passing = {flip.condition: flip.case.get("caller") for example in found.examples for flip in example.flips}
+    assert passing == {
+        "gate:caller(project=p)": None,
+        "not ours(p)": {"project": "lab"},
+        "os:cinder:volume(_id=s)": {"project": "project-2"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "types"), [("", [["AWS::EC2::Volume"]]), ("p(s) :- aws:ec2:volume(_id=s, Size=n), n ?? 0 > 500.", [])]
+)
+def test_a_stack_passes_whose_resource_is_of_a_type_that_no_rule_reads(rule: str, types: list[list[str]]) -> None:
+    found = search(f"p(s) :- os:cinder:volume(_id=s).\n{rule}")
+    flips = [flip for flip in found.examples[0].flips if flip.condition == "os:cinder:volume(_id=s)"]
+    assert [[data["type"] for data in flip.case["stack"]["resources"].values()] for flip in flips] == types
+
+
 def shown(found: PolicyExamples) -> list[tuple[int, dict[str, Any], dict[str, dict[str, Any]]]]:
     """The line, the resources and the flips of each example."""
     return [
@@ -263,7 +282,7 @@ def test_a_grant_is_written_with_its_service() -> None:
     unlock = '@unlock("edge")\ngranted(grant) :- gate:grant(grant, "edge").'
     found = search(f'p(i) :- os:neutron:floating_ip(_id=i), not gate:unlocked("edge", i).\n{unlock}')
     (example,) = found.examples
-    (flip,) = example.flips
+    _, flip = example.flips
     assert (flip.case["services"], resources(flip.case)["grant"]) == (["edge"], {"service": "edge"})
 
 

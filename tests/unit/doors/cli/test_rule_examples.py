@@ -11,6 +11,7 @@ from datalog_gate.doors.cli.main import main
 
 RULES = '@deny("big", "{v} is big")\nbig(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 > 500.\n'
 NEVER = '@deny("never", "{v}")\nnever(v) :- os:cinder:volume(_id=v, name=n), n = "a", ends_with(n, "b").\n'
+OTHER_TYPE = "volume: {type: AWS::EC2::Volume, Size: 501, AvailabilityZone: AvailabilityZone-1, no size}"
 VOLUME = "volume: {type: OS::Cinder::Volume, size: %s}"
 TEMPLATE = "heat_template_version: 2018-08-31\nresources: {data: {type: OS::Cinder::Volume, properties: {size: 501}}}\n"
 
@@ -27,6 +28,7 @@ def test_examples_are_printed_for_people(rules: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines() == [
         f"big  {rules}/m.dl:2",
         f"denies    {VOLUME % 501}",
+        f"passes    {OTHER_TYPE}    os:cinder:volume(_id=v, size=n) is false",
         "passes    volume: {size: 500, ...}    n ?? 0 > 500 is false",
     ]
 
@@ -43,9 +45,9 @@ def test_examples_are_printed_for_people(rules: Path, capsys: pytest.CaptureFixt
             ],
         ),
         (
-            'os:cinder:volume(_id=v), gate:role(role="guest").',
+            'os:heat:value(_id=v), gate:role(role="guest").',
             [
-                "denies    volume: {type: OS::Cinder::Volume}, caller: {roles: [guest]}",
+                "denies    value: {type: OS::Heat::Value, value: value-1}, caller: {roles: [guest]}",
                 "passes    caller: {roles: [role-1]}, ...    role=guest is false",
                 'passes    caller: {roles: [role-2]}, ...    gate:role(role="guest") is false',
             ],
@@ -88,7 +90,8 @@ def test_examples_are_printed_for_programs(rules: Path, capsys: pytest.CaptureFi
     (example,) = policy["examples"]
     assert (data["schema"], policy["policy"], policy["no-example"]) == ("datalog-gate/examples/1", "big", None)
     assert (example["message"], example["resource"]) == ("volume is big", "stack/volume")
-    assert [flip["condition"] for flip in example["passes"]] == ["n ?? 0 > 500"]
+    conditions = ["os:cinder:volume(_id=v, size=n)", "n ?? 0 > 500"]
+    assert [flip["condition"] for flip in example["passes"]] == conditions
 
 
 def test_yaml_is_a_test_file_that_passes(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +99,7 @@ def test_yaml_is_a_test_file_that_passes(rules: Path, capsys: pytest.CaptureFixt
     text = capsys.readouterr().out
     (rules / "test.yaml").write_text(text)
     assert main(["test", str(rules), "--coverage"]) == 0
-    assert text.count("- name:") == 2
+    assert text.count("- name:") == 3
 
 
 def test_the_examples_of_a_policy_become_cases(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
