@@ -62,8 +62,11 @@ MOST_MISSED = 3
 """How many cases that another rule denies are varied until they pass."""
 MOST_REFUSED = 4
 """How many cases that Heat would refuse are found before one of them is shown."""
-
-
+UNTRIED = "the search took all of its steps"
+REFUSED = "Heat would refuse the stacks that were found"
+DENIED = "the stacks that were found are denied all the same"
+NONE_FOUND = "no stack was found in which it alone is false"
+"""Why a condition has no flip."""
 Vary = Callable[[Case, Catalogue, Mapping[Columns, Sequence[Value]]], Iterator[Case]]
 
 
@@ -86,6 +89,14 @@ class Example:
     span: Span
     """The rule that it was found from."""
     flips: tuple[Flip, ...]
+
+
+class UnshownCondition(NamedTuple):
+    """A condition without a flip."""
+
+    condition: str
+    span: Span
+    reason: str
 
 
 class _Origin(NamedTuple):
@@ -123,6 +134,8 @@ class PolicyExamples:
     examples: tuple[Example, ...]
     conditions: int
     """The number of conditions of the rules that the examples show."""
+    unshown: tuple[UnshownCondition, ...] = ()
+    """Those of them without a flip."""
     furthest: str = ""
     """Without an example: the condition at which the furthest attempt failed."""
     span: Span | None = None
@@ -153,6 +166,7 @@ class _ExampleSearch:
         self.met: set[int] = set()
         self.tried: set[int] = set()
         self.missed: list[Case] = []
+        self.reasons: dict[tuple[Span, str], str] = {}
         self.drafts: list[_ExampleDraft] = []
 
     def find(self) -> PolicyExamples:
@@ -178,8 +192,13 @@ class _ExampleSearch:
         _, literal = self.unfolder.furthest
         if examples or literal is None:
             searched = {(aim.span, aim.text) for aim in self.conditions if not aim.goals.keys().isdisjoint(self.met)}
-            return PolicyExamples(self.policy, examples, len(searched))
-        return PolicyExamples(self.policy, (), 0, quote(literal, self.sources), literal.span)
+            shown = {(flip.span, flip.condition) for example in examples for flip in example.flips}
+            unshown = [
+                UnshownCondition(text, span, self.reasons.get((span, text), UNTRIED))
+                for span, text in sorted(searched - shown)
+            ]
+            return PolicyExamples(self.policy, examples, len(searched), tuple(unshown))
+        return PolicyExamples(self.policy, (), 0, furthest=quote(literal, self.sources), span=literal.span)
 
     def _without_copies(self) -> list[_ExampleDraft]:
         """The drafts; those of the same case as one."""
@@ -324,12 +343,17 @@ class _ExampleSearch:
         """Add a flip that is found from its condition, to the nearest example of its rule; whether there is one."""
         self.effort.begin(STEPS_FOR_FLIP)
         self.missed.clear()
+        is_refused = False
         drafts = [draft for draft in self.drafts if aim.goals.keys() & draft.shown]
         for case in chain((case for case, _ in self._cases(aim, origin)), self._repaired(aim)):
             nearest = min(drafts, key=lambda draft: distance(case, draft.case))
             if self.judge.refusals(case) <= nearest.refused:
                 nearest.flips.append(Flip(self._approach(case, nearest, aim), aim.text, aim.span))
                 return True
+            is_refused = True
+        if self.effort.left > 0:
+            reason = REFUSED if is_refused else DENIED if self.missed else NONE_FOUND
+            self.reasons[aim.span, aim.text] = reason
         return False
 
     def _add_ways(self, draft: _ExampleDraft) -> None:

@@ -186,6 +186,13 @@ def test_a_stack_passes_whose_resource_is_of_a_type_that_no_rule_reads(rule: str
     assert [[data["type"] for data in flip.case["stack"]["resources"].values()] for flip in flips] == types
 
 
+def test_a_condition_without_a_flip_has_a_reason() -> None:
+    rule = 'os:neutron:floating_ip(_id=s, fixed_ip_address=v), v != null, not cidr_contains(v, "10.20.0.0/16")'
+    found = search(f"p(s) :- {rule}.")
+    reason = "no stack was found in which it alone is false"
+    assert [entry[::2] for entry in found.unshown] == [('not cidr_contains(v, "10.20.0.0/16")', reason)]
+
+
 def shown(found: PolicyExamples) -> list[tuple[int, dict[str, Any], dict[str, dict[str, Any]]]]:
     """The line, the resources and the flips of each example."""
     return [

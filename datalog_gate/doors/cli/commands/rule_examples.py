@@ -164,6 +164,8 @@ def _to_text(found: PolicyExamples) -> Iterator[str]:
         yield f"denies    {brief(example.case)}"
         for flip in example.flips:
             yield f"passes    {brief(flip.case, example.case)}    {flip.condition} is false"
+    for unshown in found.unshown:
+        yield f"not shown {unshown.condition}: {unshown.reason}"
     if not found.examples:
         where = f", {_place(found.span)}" if found.span else ""
         yield f"no-example: no stack was found that it denies; the furthest attempt failed at {found.furthest}{where}"
@@ -185,6 +187,10 @@ def _to_json(found: PolicyExamples) -> dict[str, object]:
                 ],
             }
             for example in found.examples
+        ],
+        "unshown": [
+            {"condition": unshown.condition, "place": unshown.span.to_json(), "reason": unshown.reason}
+            for unshown in found.unshown
         ],
         "no-example": None
         if found.examples

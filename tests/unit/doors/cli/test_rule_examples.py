@@ -52,6 +52,13 @@ def test_examples_are_printed_for_people(rules: Path, capsys: pytest.CaptureFixt
                 'passes    caller: {roles: [role-2]}, ...    gate:role(role="guest") is false',
             ],
         ),
+        (
+            "os:heat:value(_id=v), n = count{ s : os:nova:server(_id=s) }, n >= 0.",
+            [
+                "denies    value: {type: OS::Heat::Value, value: value-1}",
+                "not shown n >= 0: no stack was found in which it alone is false",
+            ],
+        ),
     ],
 )
 def test_what_passes_is_printed_by_its_differences(
@@ -91,7 +98,7 @@ def test_examples_are_printed_for_programs(rules: Path, capsys: pytest.CaptureFi
     assert (data["schema"], policy["policy"], policy["no-example"]) == ("datalog-gate/examples/1", "big", None)
     assert (example["message"], example["resource"]) == ("volume is big", "stack/volume")
     conditions = ["os:cinder:volume(_id=v, size=n)", "n ?? 0 > 500"]
-    assert [flip["condition"] for flip in example["passes"]] == conditions
+    assert ([flip["condition"] for flip in example["passes"]], policy["unshown"]) == (conditions, [])
 
 
 def test_yaml_is_a_test_file_that_passes(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
