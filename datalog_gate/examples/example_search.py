@@ -154,12 +154,14 @@ class _ExampleSearch:
         self.judge = Judge(rules, policy, self.effort)
         self.sources = rules.sources
         self.catalogue = rules.catalogue
-        self.unfolder = Unfolder(self.judge.rules.program, self.effort)
-        self.hints = collect_hints(self.judge.rules.program)
+        program = self.judge.rules.program
+        fixed = {rule.relation for rule in program.rules if rule.span.file == policy.span.file}
+        self.unfolder = Unfolder(program, self.effort, fixed)
+        self.hints = collect_hints(program)
         self.tops = [self.unfolder.ids[id(rule)] for rule in self.unfolder.groups.get(policy.relation, ())]
         reached = {number: self.unfolder.rules[number] for number in sorted(self.unfolder.reach(policy.relation))}
         self.branches = list_branches(reached, rules.sources)
-        self.conditions = list_conditions(reached, self.judge.rules.program.relations, rules.sources)
+        self.conditions = list_conditions(reached, program.relations, rules.sources)
         self.bounds = list_bounds(reached, rules.sources)
         self.open = list(self.conditions)
         self.read = {relation_name(name) for rule in self.unfolder.rules for name in rule.mentioned}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from datalog_gate.analysis.constants import takes_given
 from datalog_gate.analysis.program import (
     NULL,
     Call,
@@ -84,15 +85,15 @@ class Unfolder:
     """Unfolds the rules of a program, depth first, in a limited number of steps.
 
     With another `seed` it prefers other alternatives: values in place of nulls, rows that are there in place of new
-    ones.
+    ones. The `fixed` relations have no other rows than those of their rules.
     """
 
-    def __init__(self, program: CheckedProgram, effort: Effort) -> None:
+    def __init__(self, program: CheckedProgram, effort: Effort, fixed: Collection[RelationRef] = ()) -> None:
         self.program = program
         self.effort = effort
         self.rules = list(program.rules)
         self.ids = {id(rule): at for at, rule in enumerate(self.rules)}
-        self.groups = group_rules(self.rules)
+        self.groups = group_rules(rule for rule in self.rules if not (takes_given(rule) and rule.relation in fixed))
         self.uses = dict.fromkeys(range(len(self.rules)), 0)
         self.furthest: tuple[int, CheckedLiteral | None] = (0, None)
         self._fresh = 0

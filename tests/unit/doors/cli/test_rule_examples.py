@@ -119,6 +119,24 @@ def test_the_examples_of_a_policy_become_cases(rules: Path, capsys: pytest.Captu
     assert "already has a case" in capsys.readouterr().err
 
 
+OWN = 'relation small(name: string) key(name).\nsmall("m1.small").\n'
+
+
+@pytest.mark.parametrize(
+    ("facts", "inventory"),
+    [(OWN, []), ("relation small(name: string) key(name).\n", ["inventory: {small: [{name: m1.small}]}"] * 2)],
+)
+def test_cases_hold_for_each_folder_that_is_loaded(facts: str, inventory: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "packs" / "own"
+    folder.mkdir(parents=True)
+    rule = "small_server(s) :- os:nova:server(_id=s, flavor=f), small(f).\n"
+    (folder / "m.dl").write_text(f'{facts}@deny("small", "{{s}} is small")\n{rule}')
+    assert main(["test", "--init", "small", str(folder)]) == 0
+    lines = (folder / "test.yaml").read_text().splitlines()
+    assert [line.strip() for line in lines if "inventory" in line] == inventory
+    assert [main(["test", str(path)]) for path in (folder, tmp_path)] == [0, 0]
+
+
 def test_a_policy_without_an_example_has_no_cases(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (rules / "m.dl").write_text(NEVER)
     assert main(["test", "--init", "never", str(rules)]) == 64
