@@ -146,6 +146,8 @@ class Valuation:
         if ("heat:property", "path") in places:
             at = len(self._reach(variable))
             wished[at:at] = self._declared_paths(variable, bindings)
+        if known := self._known_paths(variable, bindings):
+            wished = sorted([*wished, *known], key=lambda path: str(path).partition(".")[0] not in known)
         if ("heat:resource", "type") in places:
             owners = list(self._owners(variable, bindings))
             wished.sort(key=lambda kind: (kind not in owners, self._catalogue.type(str(kind)) is None))
@@ -230,6 +232,15 @@ class Valuation:
             if isinstance(kind, Const) and resolve(row.terms[0], bindings) in subjects:
                 schema = self._catalogue.type(str(kind.value))
                 yield from (declared.name for declared in (schema.properties if schema else ()) if declared.implemented)
+
+    def _known_paths(self, variable: Var, bindings: Bindings) -> list[str]:
+        """The properties of the resource with a path that is the variable, if rows of its type are read too."""
+        own = [row for row in self._rows if self._cell(row, "path", bindings) == variable]
+        subjects = [self._cell(row, "id", bindings) for row in own]
+        tables = [relation_name(row.relation) for row in self._rows if resolve(row.terms[0], bindings) in subjects]
+        owners = [self._catalogue.owner(table.partition(".")[0]) for table in tables]
+        schemas = [self._catalogue.type(owner) for owner in owners if owner]
+        return [declared.name for schema in schemas if schema for declared in schema.properties if declared.implemented]
 
     def _reach(self, variable: Var) -> tuple[Value, ...]:
         """The values that the conditions on a variable ask for, also through other variables."""

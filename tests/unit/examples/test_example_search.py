@@ -104,6 +104,16 @@ def resources(case: dict[str, Any]) -> dict[str, Any]:
             {"g": {"max_size": 0, "min_size": 0, "resource": VALUE}},
             {"n ?? 1 < 2": {"g": {"desired_capacity": 2, "max_size": 2, "min_size": 0, "resource": VALUE}}},
         ),
+        (
+            'p(d) :- os:heat:software_deployment(_id=d), heat:attribute(d, path, _), matches(path, "^server$").',
+            {"software_deployment": {"server": {"get_attr": ["target"]}}, "target": {"value": "value-1"}},
+            {
+                'matches(path, "^server$")': {
+                    "software_deployment": {"actions": {"get_attr": ["target"]}, "server": "server-1"},
+                    "target": {"value": "value-1"},
+                }
+            },
+        ),
     ],
 )
 def test_the_smallest_stack_is_denied_and_near_ones_pass(
