@@ -36,14 +36,15 @@ OUTCOMES = {
 
 def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
     """Render the pages of decisions as one document that needs no other file."""
+    failed = [isinstance(page, FailedPage) for page in pages]
+    return render_document("decisions.html", pages=list(zip(pages, failed, strict=True)))
+
+
+def render_document(template: str, **values: object) -> str:
+    """Render a page with one of the templates as one document that needs no other file."""
     style = read_style()
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    failed = [isinstance(page, FailedPage) for page in pages]
-    return (
-        _environment()
-        .get_template("decisions.html")
-        .render(pages=list(zip(pages, failed, strict=True)), style=style, digest=digest)
-    )
+    return render(template, **values, style=style, digest=digest)
 
 
 def render(template: str, **values: object) -> str:

@@ -322,12 +322,12 @@ def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentP
     explain = _add_command(commands, "explain", "logged_decisions")
     explain.add_argument("decision", metavar="DECISION", help="its id, or the beginning of it")
     explain.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
-    _add_replay(explain)
+    _add_replay(explain, "text", "json")
 
     replay = _add_command(commands, "replay", "logged_decisions")
     replay.add_argument("log", type=Path, metavar="LOG", help="a decision log")
     replay.add_argument("--mode", choices=BY_NAME["mode"].choices, default="", help="decide as in this mode")
-    _add_replay(replay)
+    _add_replay(replay, "text", "json", "html")
 
     waive = _add_command(commands, "waive", "logged_decisions")
     waive.add_argument("decision", metavar="DECISION", help="the beginning of its id, or a file of check --format json")
@@ -533,11 +533,11 @@ def _add_check_options(command: argparse.ArgumentParser, *names: str) -> None:
         _add_option(command, BY_NAME[name], BY_NAME[name].initial())
 
 
-def _add_replay(command: argparse.ArgumentParser) -> None:
+def _add_replay(command: argparse.ArgumentParser, *formats: str) -> None:
     _add_rules(command)
     _add_check_options(command, "inventory", "heat-conf")
     command.add_argument("--waivers", metavar="FILE.yaml", help="waivers (default: those of the record)")
-    command.add_argument("--format", choices=("text", "json"), default="text")
+    command.add_argument("--format", choices=formats, default="text")
 
 
 def _add_list(command: argparse.ArgumentParser, option: str, help_: str, **more: Any) -> None:

@@ -15,7 +15,18 @@ from datalog_gate.base.errors import EngineError, GateError, InputError, UsageEr
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.colours import choose_paint
-from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
+from datalog_gate.doors.cli.common import (
+    DENIED,
+    INPUT,
+    OK,
+    RULES,
+    UNDECIDED,
+    USAGE,
+    load_rules,
+    print_note,
+    require_pages,
+    write_file,
+)
 from datalog_gate.doors.cli.processes import map_in_processes
 from datalog_gate.doors.cli.reports.entries import SEVERITIES, ReportEntry
 from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PEOPLE, format_entry, format_report
@@ -285,8 +296,7 @@ def _wants_pages(options: argparse.Namespace) -> bool:
     """Whether a page of HTML is to be written. Errors: UsageError without the extra `pages`."""
     if "html" not in (options.format, *(form for form, _ in options.output)):
         return False
-    if find_spec("jinja2") is None:
-        raise UsageError("the format html needs Jinja2: pip install 'datalog-gate[pages]'")
+    require_pages()
     return True
 
 

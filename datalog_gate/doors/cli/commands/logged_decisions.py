@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,15 @@ from datalog_gate.decision_point.log import (
     replay_record,
 )
 from datalog_gate.decision_point.waiver_file import append_waiver, find_waiver_key, read_decision, review_waivers
-from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note, replace_file
+from datalog_gate.doors.cli.common import (
+    FINDINGS,
+    OK,
+    find_log,
+    load_rules,
+    print_note,
+    replace_file,
+    require_pages,
+)
 from datalog_gate.doors.cli.impact import PolicyImpact, format_impacts, sort_impacts
 from datalog_gate.doors.cli.reports.text import format_decision
 
@@ -38,6 +47,8 @@ HOW = {
 """The words for a change in a table, by sign and field; those of another level or mode are left out."""
 SERIOUSNESS = ("deny", "errors", "undetermined", "warn", "record", "waived")
 """Levels of findings, and fields of other findings, the most serious first."""
+MOST = 100
+"""The maximum number of decisions on a page."""
 
 
 def explain(options: argparse.Namespace) -> int:
@@ -61,31 +72,51 @@ def explain(options: argparse.Namespace) -> int:
 
 def replay(options: argparse.Namespace) -> int:
     """Print the logged decisions that the rules would change, and a table by policy."""
+    if options.format == "html":
+        require_pages()
     rules = load_rules(options)
     inventory = rules.inventory(Path(options.inventory)) if options.inventory else None
     waivers = rules.waivers(options.waivers) if options.waivers else None
     same = other = failed = 0
     impacts: dict[str, PolicyImpact] = {}
+    differences: list[str] = []
     for result in replay_log(options.log, rules, inventory, options.mode, waivers):
         if isinstance(result, Diagnostic):
             print(render(result, {}), file=sys.stderr)
         elif result.decision and not result.differs:
             same += 1
         else:
-            print(_difference_json(result) if options.format == "json" else _format_difference(result))
+            if options.format != "html":
+                print(_difference_json(result) if options.format == "json" else _format_difference(result))
+            elif len(differences) < MOST:
+                differences.append(_format_difference(result))
             if result.decision:
                 other += 1
                 _count_impacts(impacts, result)
             else:
                 failed += 1
-    if options.format == "json":
-        table = [{"policy": policy, **impact.to_json()} for policy, impact in sort_impacts(impacts)]
-        print(json.dumps({"same": same, "other": other, "failed": failed, "policies": table}))
-    else:
-        print(f"{same} the same, {format_count(other, 'other')}, {failed} that can't be decided")
-        for line in format_impacts(impacts, "decisions"):
-            print(line)
+    _print_impacts(options.format, {"same": same, "other": other, "failed": failed}, impacts, differences)
     return FINDINGS if other or failed else OK
+
+
+def _print_impacts(
+    form: str, counts: Mapping[str, int], impacts: dict[str, PolicyImpact], differences: Sequence[str]
+) -> None:
+    """Print the numbers of decisions, and the table by policy; on a page also the first decisions."""
+    table = [{"policy": policy, **impact.to_json()} for policy, impact in sort_impacts(impacts)]
+    other, failed = counts["other"], counts["failed"]
+    numbers = f"{counts['same']} the same, {format_count(other, 'other')}, {failed} that can't be decided"
+    match form:
+        case "json":
+            print(json.dumps({**counts, "policies": table}))
+        case "html":
+            from datalog_gate.pages.rendering import render_document
+
+            shown = [difference.splitlines() for difference in differences]
+            more = other + failed - len(shown)
+            print(render_document("replay.html", numbers=numbers, policies=table, differences=shown, more=more))
+        case _:
+            print("\n".join([numbers, *format_impacts(impacts, "decisions")]))
 
 
 def _count_impacts(impacts: dict[str, PolicyImpact], result: ReplayResult) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from datalog_gate.decision_point.operation import Operation
+from datalog_gate.doors.cli.commands import logged_decisions
 from datalog_gate.files.stack_definition import StackDefinition
 from tests.commands import run
 from tests.fake_heat import point_at
@@ -193,6 +195,27 @@ flavor          2         1  1 deny to allow, 1 allow to deny  web {first}, db {
         "policies": [{"policy": "flavor", "decisions": 2, "how": {"deny to allow": 1, "allow to deny": 1},
                       "projects": 1, "examples": [f"web {first}", f"db {second}"]}],
     }  # fmt: skip
+
+
+@pytest.mark.usefixtures("folder")
+def test_replay_writes_its_table_and_the_first_decisions_as_a_page(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logged_decisions, "MOST", 1)
+    Path("rules/m.dl").write_text(RULES.replace('["huge", "vast"]', '["vast", "tiny"]'))
+    _, text, _ = run(capsys, "replay", "log.jsonl")
+    difference, change, _, _, numbers, _, _ = text.splitlines()
+    code, page, err = run(capsys, "replay", "log.jsonl", "--format", "html")
+    table = re.search(r"<tbody>\n(.*)</td></tr>", page)
+    heads, items = (re.findall(f"<{tag}>([^<]*)", page) for tag in ("h1", "li"))
+    first, second = (decision[:6] for decision in ids()[:2])
+    cells = ["flavor", "2", "1", "1 deny to allow, 1 allow to deny", f"web {first}, db {second}"]
+    assert table
+    assert (code, err) == (1, "")
+    assert (heads, re.split("<.*?>", table[1])[2::2], items) == (
+        [numbers.replace("'", "&#39;")], cells, [difference, change],
+    )  # fmt: skip
+    assert "<p>1 further decision not shown.</p>" in page
 
 
 @pytest.mark.slow
