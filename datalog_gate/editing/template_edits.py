@@ -1,7 +1,7 @@
 """Edits of a template's text that write a proved change.
 
-An edit replaces one value, or adds one key, which may be a resource. All else stays as it is, byte for byte: comments,
-order, quotes, anchors.
+An edit replaces one value, or adds one key, which may be a resource, or one member of a list. All else stays as it is,
+byte for byte: comments, order, quotes, anchors.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from datalog_gate.base.records import replace
 from datalog_gate.editing.answers import TextEdit, TextRange
 from datalog_gate.editing.source_text import source_text
 from datalog_gate.editing.yaml_outline import OutlineEntry, Path, read_outline
-from datalog_gate.explain.fix import TemplateChange
+from datalog_gate.explain.template_change import TemplateChange
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document, read_document
+
+NEW = -1
+"""The last step of the path of a new first member of a list."""
 
 
 def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, str]:
@@ -31,7 +34,8 @@ def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[s
 
 def write_change(text: str, file: str, change: TemplateChange) -> Iterator[TextEdit]:
     """The edits of a template that write a change, the best first: where the value of a property stands, which may be
-    the default of a parameter or the definition of a group's members, and in the resource itself; or a new resource."""
+    the default of a parameter or the definition of a group's members, and in the resource itself; or a new resource, or
+    the allowed values of a parameter."""
     if change.place is None or change.place.file != file:
         return
     outline = {entry.path: entry for entry in read_outline(text)}
@@ -40,7 +44,9 @@ def write_change(text: str, file: str, change: TemplateChange) -> Iterator[TextE
     if isinstance(dialect, str):
         return
     new, value = change.resource, change.value
-    if change.path:
+    if change.limited:
+        value, targets = _limit(document.data, (dialect.key("parameters"), *change.path[1:]), value, dialect.hot)
+    elif change.path:
         properties = dialect.key(str(change.path[0]))
         own = (dialect.resources, new.name, properties, *change.path[1:])
         targets = [path for path in outline if path != own and _is_scalar(document, path, change)]
@@ -54,6 +60,20 @@ def write_change(text: str, file: str, change: TemplateChange) -> Iterator[TextE
         edit = _write_value(document, text, outline, target, value)
         if edit and _read_data(apply_edits({file: text}, [edit])[file]) == _put(document.data, target, value):
             yield edit
+
+
+def _limit(data: object, parameter: Path, allowed: object, is_hot: bool) -> tuple[object, list[Path]]:
+    """The value and the path to write, for a parameter to have these allowed values."""
+    if not is_hot:
+        return allowed, [(*parameter, "AllowedValues")]
+    entry = {"allowed_values": allowed}
+    constraints = _get(data, (*parameter, "constraints"))
+    if not isinstance(constraints, list):
+        return [entry], [(*parameter, "constraints")]
+    before = [at for at, written in enumerate(constraints) if isinstance(written, dict) and "allowed_values" in written]
+    if before:
+        return allowed, [(*parameter, "constraints", before[0], "allowed_values")]
+    return entry, [(*parameter, "constraints", NEW)]
 
 
 def _is_scalar(document: Document, path: Path, change: TemplateChange) -> bool:
@@ -76,13 +96,15 @@ def _write_value(
     """The edit that replaces the value at a path, or adds its key."""
     is_json = text.lstrip()[:1] == "{"
     place = document.place(target)
+    if target[-1] == NEW:
+        return _new_member(text, document.file, outline.get((*target[:-1], 0)), value)
     if target not in outline or place is None:
         return _new_key(text, document.file, outline, target, value)
     where = source_text(document.file, text).range(place)
     end = where.start + len(text[where.start : where.end].rstrip())  # of a block the end of its last line too
     old = text[where.start : end]
     quote = old[0] if isinstance(value, str) and old[:1] in ("'", '"') and len(old) > 1 and old[-1] == old[0] else ""
-    written = f"{quote}{value}{quote}" if quote and _is_plain(str(value)) else _scalar(value, is_json)
+    written = f"{quote}{value}{quote}" if quote and _is_plain(str(value)) else _flow(value, is_json)
     return TextEdit(replace(where, end=end), written)
 
 
@@ -99,6 +121,18 @@ def _new_key(text: str, file: str, outline: Mapping[Path, OutlineEntry], whole: 
     start = _skip_comments(text, sibling.start - (text[sibling.start - 1] in "\"'"))
     is_json = text.lstrip()[:1] == "{"
     return TextEdit(TextRange(file, start, start), f"{_scalar(name, is_json)}: {_flow(value, is_json)}{end}")
+
+
+def _new_member(text: str, file: str, first: OutlineEntry | None, value: object) -> TextEdit | None:
+    """A new member of a list, before the first one."""
+    if first is None:
+        return None
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    written = _flow(value, text.lstrip()[:1] == "{")
+    new = f"{written}, "
+    if first.column >= 0:
+        new = f"- {written[1:-1] if isinstance(value, dict) else written}{line_end}{' ' * first.column}"
+    return TextEdit(TextRange(file, first.start, first.start), new)
 
 
 def _skip_comments(text: str, key: int) -> int:
@@ -129,7 +163,8 @@ def _put(data: object, path: Sequence[str | int], value: object) -> object:
         return value
     first, *rest = path
     if isinstance(data, list):
-        return [_put(item, rest, value) if at == first else item for at, item in enumerate(data)]
+        new = [value] if first == NEW else []
+        return [*new, *(_put(item, rest, value) if at == first else item for at, item in enumerate(data))]
     section = data if isinstance(data, dict) else {}
     return {**section, first: _put(section.get(first), rest, value)}
 

@@ -22,7 +22,8 @@ from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.assignments import Binding
 from datalog_gate.engine.least_model import Model, ModelError
 from datalog_gate.engine.provenance import Fact, Provenance
-from datalog_gate.explain.fix import Fixes, TemplateChange
+from datalog_gate.explain.fix import Fixes
+from datalog_gate.explain.template_change import TemplateChange
 from datalog_gate.explain.why import FIRST, Failure, Node, RowPattern, Total, Why
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.schema import cloud

@@ -1,36 +1,41 @@
 """The search for a change of the template that fixes a finding.
 
-A change of one property, or a grant, is a fix if judging again gives no such finding, no other one and no error. It
-need not be the smallest. A change that only hides something from the rule does not count: see decision 55.
+A change of one property, the allowed values of a parameter, or a grant, is a fix if judging again gives no such
+finding, no other one and no error. It need not be the smallest. A change that only hides something from the rule does
+not count: see decision 55.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from ipaddress import ip_network
 from itertools import islice, takewhile
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from datalog_gate.analysis.program import Call, CheckedLiteral, Compare, Const, Match, Operand, Pattern, Var, Without
-from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.errors import EngineError
-from datalog_gate.base.records import replace
-from datalog_gate.base.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json
+from datalog_gate.base.errors import EngineError, InputError
+from datalog_gate.base.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show
 from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.findings import NAMELESS
 from datalog_gate.decision.judgement import Judgement, decide
 from datalog_gate.engine.native import evaluate
+from datalog_gate.explain.template_change import (
+    TemplateChange,
+    apply_change,
+    limit_parameter,
+    make_grant,
+    set_value,
+)
 from datalog_gate.explain.why import Node, Premise
-from datalog_gate.facts.stack_relations import POLICY
 from datalog_gate.schema.declaration import Property, ResourceType, certain_version
 from datalog_gate.schema.relations import UNLOCKED
 from datalog_gate.schema.resource_types import member_of
-from datalog_gate.stack.model import Data, Path, Resource, Stack
-from datalog_gate.stack.property_values import coerce, path_text
+from datalog_gate.stack.model import Path, Resource, Stack
+from datalog_gate.template.reader import read_assuming
 
 TRIES = 64
 """The maximum number of changes tried for one finding."""
@@ -42,21 +47,6 @@ IDENTIFYING = ("name", "type", "protocol", "ipprotocol", "direction", "ethertype
 """Properties that identify a thing, in lower case. With another value it would be another thing, not a safer one."""
 COPYING = ("??", "int", "lower", "trim", "upper")
 """Builtins whose output is their first input."""
-
-
-class TemplateChange(NamedTuple):
-    """A changed or new resource of the stack `home`, with a description, the current place of the value, and the number
-    of findings that it fixes. The `value` is plain data for the property at the path; a new resource has no path, and
-    the place of the resource that it is for. An example is a value that its user replaces."""
-
-    home: str
-    resource: Resource
-    text: str
-    place: Span | None
-    settled: int = 0
-    path: Path = ()
-    value: Data = None
-    is_example: bool = False
 
 
 class _Role(IntEnum):
@@ -135,23 +125,23 @@ class Fixes:
         for change in islice(self._changes(tree, violation.hint), TRIES):
             if self._left <= 0:
                 break
-            self._left -= len(self._facts)
+            self._left -= len(self._facts) * (1 + len(change.limited.domain) if change.limited else 1)
             if settled := self._count_settled(change, violation):
                 return change._replace(settled=settled)
         return None
 
     def _count_settled(self, change: TemplateChange, violation: Violation) -> int:
         """Count the findings that the change fixes; 0 if this one stays, or if there is a new finding or error."""
-        stacks = [_with_resource(stack, change.home, change.resource) for stack in self._stacks]
+        key = violation.policy, violation.row
         try:
-            decision = decide(self._rules, stacks, self._request, evaluate)
-        except EngineError:
+            stacks = [apply_change(stack, change) for stack in self._stacks]
+            decision = decide(self._rules, stacks, self._request, evaluate, read_assuming if change.limited else None)
+        except (EngineError, InputError):
             return 0
         if any(error.code == "budget" for error in decision.errors):
             self._left = 0  # the next one would take equally long
             return 0
         after = _count_findings(decision)
-        key = violation.policy, violation.row
         if after[key] >= self._before[key] or not after <= self._before:
             return 0
         return sum(count for (_, row), count in (self._before - after).items() if not isinstance(row, str))
@@ -164,7 +154,8 @@ class Fixes:
             walk += [_Step(leaf, step, match) for match, leaf in _rows(step.node)]
         cells = [cell for step in walk for cell in self._cells(step)]
         named = [cell for cell in cells if cell.is_named(hint)]
-        offers = [(cell, offer) for cell in named or cells for offer in self._offers(cell)]
+        known = [cell for cell in named or cells if not isinstance(cell.value, Unknown)]
+        offers = [(cell, offer) for cell in known for offer in self._offers(cell)]
         last_role = max(min([offer.role for _, offer in offers], default=_Role.CHOSEN), _Role.LISTED)
         if not named and any(_limits(premise) for step in walk for premise in step.node.premises):
             last_role = _Role.LISTED
@@ -183,11 +174,23 @@ class Fixes:
             scope = role > last_role or (role == _Role.CHOSEN and not alone)
             if scope or key in tried or value == cell.value or isinstance(value, ResourceId | Unknown | None):
                 continue
-            if change := _make_change(cell, value, words):
+            if change := set_value(cell.home, cell.resource, cell.path, value, words):
                 tried.add(key)
                 yield change
+        yield from self._limits(named or cells)
         for step in walk:
             yield from self._grants(step.node)
+
+    def _limits(self, cells: Iterable[_Cell]) -> Iterator[TemplateChange]:
+        """The allowed values for each parameter without a value, if tests of the rules tell which pass."""
+        offered: dict[Unknown, tuple[Path, set[Value]]] = {}
+        for cell in cells:
+            if isinstance(cell.value, Unknown):
+                values = {offer.value for offer in self._offers(cell) if offer.role in (_Role.LISTED, _Role.EXCEPTED)}
+                offered.setdefault(cell.value, (cell.path, set()))[1].update(values)
+        for unknown, (path, values) in offered.items():
+            if len(values) < OFFERS and (change := limit_parameter(self._stacks, unknown, path, values)):
+                yield change
 
     def _grants(self, node: Node) -> Iterator[TemplateChange]:
         """A grant for each resource that a premise requires to be unlocked for a service."""
@@ -197,7 +200,7 @@ class Fixes:
                     name, resource = _value(service, node.binding), _value(wanted, node.binding)
                     home = self._home(resource) if isinstance(resource, ResourceId) else None
                     if home and isinstance(name, str) and isinstance(resource, ResourceId):
-                        yield _make_grant(home, name, resource)
+                        yield make_grant(home, name, resource)
 
     def _home(self, resource: ResourceId) -> Stack | None:
         stacks = (nested for root in self._stacks for nested in root.walk())
@@ -214,7 +217,7 @@ class Fixes:
                 continue
             for at, column in enumerate(self._relations[leaf.relation].columns):
                 term, value = match.arguments[at], leaf.row[at]
-                hidden = self._secrets.may_be_hidden(name, at) or isinstance(value, Unknown | ResourceId)
+                hidden = self._secrets.may_be_hidden(name, at) or isinstance(value, ResourceId)
                 if term is None or column.name in (*NAMELESS, "path") or hidden:
                     continue
                 whole = path if column.name in ("value", "_value") else (*path, column.name)
@@ -305,30 +308,8 @@ def property_at(kind: ResourceType, steps: Sequence[str | int]) -> Property | No
     return schema
 
 
-def _make_grant(home: Stack, service: str, resource: ResourceId) -> TemplateChange:
-    """A grant of a service for a resource of the stack."""
-    name = f"{service}_for_{resource.name}"
-    properties: dict[str, Data] = {"service": service, "scope": [resource.name]}
-    grant = Resource(ResourceId(f"{home.id}/{name}"), name, POLICY, POLICY, properties)
-    text = f"add a resource of type {POLICY} with service: {service}, scope: [{resource.name}]"
-    place = next(member.locate(()) for member in home.resources if member.id == resource)
-    return TemplateChange(home.id, grant, text, place)
-
-
 def _has_word(text: str, word: str) -> bool:
     return bool(word) and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
-
-
-def _with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
-    """The stack with this resource replaced, or added, in the stack `home`."""
-    if stack.id == home:
-        others = tuple(resource if other.id == resource.id else other for other in stack.resources)
-        return replace(stack, resources=others if resource in others else (*others, resource), source=None)
-    resources = tuple(
-        replace(other, nested=_with_resource(other.nested, home, resource)) if other.nested else other
-        for other in stack.resources
-    )
-    return replace(stack, resources=resources, source=None)
 
 
 def _count_findings(decision: Decision) -> Counter[tuple[str, object]]:
@@ -415,43 +396,6 @@ def _narrower(network: str, most: int) -> Iterator[_Offer]:
         else:
             example = f"{'10.0.0.0' if whole.version == 4 else 'fd00::'}/{length}"
             yield _Offer(_Role.NETWORK, example, f"a network of your own, at most a /{length}, such as {example}")
-
-
-def _make_change(cell: _Cell, value: Value, words: str) -> TemplateChange | None:
-    """The resource with the value in the cell; None if that makes no sense."""
-    try:
-        properties = _put(cell.resource.properties, cell.path[1:], to_json(value))
-    except ValueError:
-        return None
-    text = f"set {path_text(cell.path[1:])} of {cell.resource.name} to {words or show(value)}"
-    resource = replace(cell.resource, properties=properties)
-    place = cell.resource.locate(cell.path)
-    return TemplateChange(
-        cell.home, resource, text, place, path=cell.path, value=to_json(value), is_example=bool(words)
-    )
-
-
-def _put(data: Data, path: Path, value: Data) -> Any:
-    """A copy of the data with the value at the path. Errors: ValueError if the path does not exist, or if a minimum
-    exceeds its maximum."""
-    step, *rest = path
-    match data, step:
-        case dict(), str():
-            changed = {**data, step: _put(data.get(step), tuple(rest), value) if rest else value}
-            if _in_order(changed, step):
-                return changed
-        case list(), int() if step < len(data):
-            return [*data[:step], _put(data[step], tuple(rest), value) if rest else value, *data[step + 1 :]]
-    raise ValueError(path)
-
-
-def _in_order(data: Mapping[str, Data], changed: str) -> bool:
-    """Whether a changed minimum is at most its maximum, as in `port_range_min` and `_max`."""
-    stem, _, end = changed.rpartition("_")
-    if end not in ("min", "max") or not {f"{stem}_min", f"{stem}_max"} & data.keys():
-        return True
-    least, most = (coerce("integer", data.get(f"{stem}_{bound}")) for bound in ("min", "max"))
-    return isinstance(least, int) and isinstance(most, int) and least <= most
 
 
 def _likeness(offer: _Offer, cell: _Cell) -> int:

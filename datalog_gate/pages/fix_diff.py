@@ -10,7 +10,7 @@ from datalog_gate.base.diagnostics import Span, printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.secrecy import masked
-from datalog_gate.explain.fix import TemplateChange
+from datalog_gate.explain.template_change import TemplateChange
 from datalog_gate.pages.source_lines import SourceTexts
 from datalog_gate.stack.model import Data, Path
 from datalog_gate.template.document import read_document
@@ -41,7 +41,13 @@ class FixDiffs:
     def find(self, change: TemplateChange) -> tuple[DiffLine, ...]:
         """The lines of a change of one property; empty if no change of one line sets just this value."""
         place = change.place
-        if place is None or not place.line or not change.path or (place.file, place.line) in self._sources.hidden:
+        if (
+            place is None
+            or not place.line
+            or not change.path
+            or change.limited
+            or (place.file, place.line) in self._sources.hidden
+        ):
             return ()
         text = self._sources.texts.get(place.file, "")
         rows = text.splitlines()

@@ -109,7 +109,8 @@ def read_template(source: TemplateSource, fetch: Fetch, strict: bool = True) -> 
 
 
 def read_assuming(stack: Stack, values: Mapping[Unknown, Value], steps: Steps) -> Stack:
-    """Read the stack again with these values for unknowns that a template created. Errors: InputError."""
+    """Read the stack again with these values for unknowns, which may be unknown too; unknowns that no template created
+    stay. Errors: InputError."""
     source = stack.source
     if not isinstance(source, TemplateSource):
         return stack
@@ -119,7 +120,7 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value], steps: Steps) -
             raise InputError([Diagnostic("missing-file", f"{name} was not read")])
         return source.fetched[name, base]
 
-    data = {unknown: to_json(value) for unknown, value in values.items()}
+    data = {key: value if isinstance(value, Unknown) else to_json(value) for key, value in values.items()}
     assumed = Assumptions(data, source.assume, source.expressions)
     return _read(source, _make_tree(source, fetch_known, assumed, steps))
 

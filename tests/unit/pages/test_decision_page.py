@@ -16,7 +16,7 @@ from datalog_gate.api import ExplainedDecision, load_rules
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import ResourceId
 from datalog_gate.doors.cli import main as cli
-from datalog_gate.explain.fix import TemplateChange
+from datalog_gate.explain.template_change import TemplateChange
 from datalog_gate.files.templates import read_stack
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.pages.drawing import MOST, WHOLE, draw

@@ -144,6 +144,53 @@ def test_a_grant_is_written_as_a_resource(
     assert (folder / "web.yaml").read_text() == head + (right or wrong)
 
 
+LIMITED = """\
+@deny("d", "{s} takes {f}, not one of {offer}")
+p(s, f, offer) :- os:nova:server(_id=s, flavor=f), not offered(f), offer = list{ n : offered(n) }.
+relation offered(name). offered("tiny"). offered("m1.small").
+@deny("zone", "{s}") q(s) :- os:nova:server(_id=s, availability_zone=z), z != null, z != "z1".
+"""
+HOT = "heat_template_version: 2018-08-31\nparameters:\n"
+SERVER = "resources: {s: {type: OS::Nova::Server, properties: {image: i, flavor: {get_param: f}}}}\n"
+CFN = """\
+{"HeatTemplateFormatVersion": "2012-12-12", "Parameters": {"f": {"Type": "String"}}, "Resources": {
+ "s": {"Type": "OS::Nova::Server", "Properties": {"image": "i", "flavor": {"Ref": "f"}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (
+            f"{HOT}  # the size\n  f:\n    type: string  # a flavor\n{SERVER}",
+            f"{HOT}  # the size\n  f:\n    constraints: [{{allowed_values: [m1.small, tiny]}}]\n"
+            f"    type: string  # a flavor\n{SERVER}",
+        ),
+        (
+            f"{HOT}  f:\n    type: string\n    constraints:\n    - custom_constraint: nova.flavor\n{SERVER}",
+            f"{HOT}  f:\n    type: string\n    constraints:\n    - allowed_values: [m1.small, tiny]\n"
+            f"    - custom_constraint: nova.flavor\n{SERVER}",
+        ),
+        (
+            f"{HOT}  f: {{type: string, constraints: [{{allowed_values: [huge, tiny]}}]}}\n{SERVER}",
+            f"{HOT}  f: {{type: string, constraints: [{{allowed_values: [tiny]}}]}}\n{SERVER}",
+        ),
+        (CFN, CFN.replace('{"Type": "String"}', '{"AllowedValues": ["m1.small", "tiny"], "Type": "String"}')),
+        (f"{HOT}  f: {{type: string, constraints: [{{allowed_values: [huge, vast]}}]}}\n{SERVER}", ""),
+        (f"{HOT}  f: {{type: string}}\n{SERVER.replace('image: i', 'image: {get_param: f}')}", ""),
+        (f"{HOT}  f: {{type: string, hidden: true}}\n{SERVER}", ""),
+        (f"{HOT}  f: {{type: string}}\n{SERVER.replace('{get_param: f}', '{list_join: [a, [{get_param: f}]]}')}", ""),
+    ],
+    ids=["none", "a block", "fewer", "JSON", "none that passes", "another use", "hidden", "a part of the value"],
+)  # fmt: skip
+def test_a_parameter_without_a_value_gets_the_values_that_pass(
+    folder: Path, capsys: pytest.CaptureFixture[str], wrong: str, right: str
+) -> None:
+    write_files(folder, {"own.dl": LIMITED, "web.yaml": wrong})
+    run(capsys, "check", "web.yaml", "--rules", "own.dl", "--fix")
+    assert (folder / "web.yaml").read_text() == (right or wrong)
+
+
 def test_an_example_is_shown_and_not_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rule = "{direction: ingress, remote_ip_prefix: 0.0.0.0/0, protocol: tcp, port_range_min: 22, port_range_max: 22}"
     text = HEAD + f"g: {{type: OS::Neutron::SecurityGroup, properties: {{rules: [{rule}]}}}}\n"
