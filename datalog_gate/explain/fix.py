@@ -26,6 +26,7 @@ from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.template_change import (
     TemplateChange,
     apply_change,
+    copy_value,
     limit_parameter,
     make_grant,
     set_value,
@@ -180,6 +181,7 @@ class Fixes:
         yield from self._limits(named or cells)
         for step in walk:
             yield from self._grants(step.node)
+        yield from self._copies(walk, named or cells)
 
     def _limits(self, cells: Iterable[_Cell]) -> Iterator[TemplateChange]:
         """The allowed values for each parameter without a value, if tests of the rules tell which pass."""
@@ -191,6 +193,30 @@ class Fixes:
         for unknown, (path, values) in offered.items():
             if len(values) < OFFERS and (change := limit_parameter(self._stacks, unknown, path, values)):
                 yield change
+
+    def _copies(self, walk: Iterable[_Step], cells: Iterable[_Cell]) -> Iterator[TemplateChange]:
+        """What the other resources of the type have, for each property that is missing."""
+        missing: list[tuple[ResourceId, Path]]
+        missing = [(cell.resource.id, cell.path) for cell in cells if cell.value is None and len(cell.path) == 2]
+        for step in walk:
+            for premise in step.node.premises:
+                for literal in premise.body if isinstance(premise, Without) else ():
+                    if isinstance(literal, Match) and (found := self._find_missing(literal, step.node.binding)):
+                        missing.append(found)
+        for of, path in dict.fromkeys(missing):
+            home = self._home(of)
+            if home and (change := copy_value(home, home.named[of.name], path)):
+                yield change
+
+    def _find_missing(self, match: Match, binding: Mapping[Var, Value]) -> tuple[ResourceId, Path] | None:
+        """The resource and the path of the list or map, or its key, that an absent row would stand for."""
+        relation = self._relations[certain_version(match.relation)]
+        _, _, name = relation.name.partition(".")
+        known = {column: _value(match.arguments[at], binding) for column, at in relation.positions.items()}
+        of, key = known.get("_id"), known.get("_key")
+        if not name or "." in name or not isinstance(of, ResourceId):
+            return None
+        return of, ("properties", name, *([key] if isinstance(key, str) else []))
 
     def _grants(self, node: Node) -> Iterator[TemplateChange]:
         """A grant for each resource that a premise requires to be unlocked for a service."""

@@ -98,6 +98,25 @@ def make_grant(home: Stack, service: str, resource: ResourceId) -> TemplateChang
     return TemplateChange(home.id, grant, text, place)
 
 
+def copy_value(stack: Stack, resource: Resource, path: Path) -> TemplateChange | None:
+    """What all other resources of the type have at a path, if the resource has nothing there; None if these differ."""
+    found = []
+    for other in stack.resources:
+        if other.type == resource.type and other.id != resource.id:
+            written = _get(other.written(("properties",), frozenset()), path)
+            found += [(other, written)] if written is not None else []
+    if not found or any(written != found[0][1] for _, written in found):
+        return None
+    other, written = found[0]
+    try:
+        properties = _put(resource.properties, path[1:], _get(other.properties, path[1:]))
+    except ValueError:
+        return None
+    text = f"give {resource.name} the {path_text(path[1:])} of {other.name}"
+    changed = replace(resource, properties=properties)
+    return TemplateChange(stack.id, changed, text, resource.locate(path), path=path, value=written)
+
+
 def limit_parameter(
     stacks: Sequence[Stack], unknown: Unknown, path: Path, passing: Collection[Value]
 ) -> TemplateChange | None:
@@ -131,3 +150,10 @@ def _is_read_only_at(resource: Resource, name: str | int, unknown: Unknown) -> b
     """Whether no other property of the resource depends on the unknown."""
     others = (value for other, value in resource.properties.items() if other != name)
     return all(unknown not in bases([leaf]) for value in others for leaf in leaves(value) if isinstance(leaf, Unknown))
+
+
+def _get(data: Data, path: Path) -> Data:
+    """The data at a path; None if there is none."""
+    for step in path:
+        data = data.get(step) if isinstance(data, dict) else None
+    return data

@@ -191,6 +191,18 @@ def test_a_parameter_without_a_value_gets_the_values_that_pass(
     assert (folder / "web.yaml").read_text() == (right or wrong)
 
 
+def test_what_the_others_have_is_written_with_its_functions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = '@deny("d", "{s}")\np(s) :- os:neutron:port(_id=s), not os:neutron:port.security_groups(_id=s).\n'
+    wrong = f"{HOT}  g: {{type: string}}\nresources:\n  a:\n    type: OS::Neutron::Port\n    properties:\n"
+    wrong += "      network: n\n      security_groups:  # ours\n        - {get_param: g}\n"
+    wrong += "  b:\n    type: OS::Neutron::Port\n    properties:\n      network: n\n"
+    write_files(folder, {"own.dl": rules, "web.yaml": wrong})
+    run(capsys, "check", "web.yaml", "--rules", "own.dl", "--fix")
+    end = "      network: n\n"
+    right = wrong.removesuffix(end) + "      security_groups: [{get_param: g}]\n" + end
+    assert (folder / "web.yaml").read_text() == right
+
+
 def test_an_example_is_shown_and_not_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rule = "{direction: ingress, remote_ip_prefix: 0.0.0.0/0, protocol: tcp, port_range_min: 22, port_range_max: 22}"
     text = HEAD + f"g: {{type: OS::Neutron::SecurityGroup, properties: {{rules: [{rule}]}}}}\n"
