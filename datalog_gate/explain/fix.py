@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import cached_property
 from ipaddress import ip_network
 from itertools import islice, takewhile
 from types import EllipsisType
@@ -135,6 +136,7 @@ class Fixes:
         """Count the findings that the change fixes; 0 if this one stays, or if there is a new finding or error."""
         key = violation.policy, violation.row
         try:
+            before = self._before if change.limited or key not in self._unsettled else self._unsettled
             stacks = [apply_change(stack, change) for stack in self._stacks]
             decision = decide(self._rules, stacks, self._request, evaluate, read_assuming if change.limited else None)
         except (EngineError, InputError):
@@ -143,9 +145,17 @@ class Fixes:
             self._left = 0  # the next one would take equally long
             return 0
         after = _count_findings(decision)
-        if after[key] >= self._before[key] or not after <= self._before:
+        if after[key] >= before[key] or not after <= before:
             return 0
-        return sum(count for (_, row), count in (self._before - after).items() if not isinstance(row, str))
+        gone = (before - after) & self._before
+        return sum(count for (_, row), count in gone.items() if not isinstance(row, str))
+
+    @cached_property
+    def _unsettled(self) -> Counter[tuple[str, object]]:
+        """The findings before case analysis, with which those of a changed value are compared."""
+        if not any(isinstance(value, Unknown) for rows in self._facts.rows.values() for row in rows for value in row):
+            return self._before
+        return _count_findings(decide(self._rules, self._stacks, self._request, evaluate))
 
     def _changes(self, tree: Node, hint: str) -> Iterator[TemplateChange]:
         """The changes to try: values in order of role, those in the finding's row first, then grants. If the hint names

@@ -20,6 +20,7 @@ from datalog_gate.engine.budget import UNLIMITED
 from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.explanation import format_lines
 from datalog_gate.files.templates import read_stack
+from datalog_gate.template.reader import read_assuming
 from tests.pages import DOCS
 from tests.unit.decision.test_decision import NOW, server
 
@@ -30,7 +31,7 @@ def judge(rules: str, template: str, **request: Any) -> ExplainedDecision:
     policies = load([RuleFile("m", "m.dl", rules)])
     fields = DecisionRequest(**{"action": "create", "now": NOW, **request})
     stacks = [read_stack(template=template, stack_name="s")]
-    return ExplainedDecision.of(judgement.judge(policies, stacks, fields, evaluate))
+    return ExplainedDecision.of(judgement.judge(policies, stacks, fields, evaluate, read_assuming))
 
 
 def whys(rules: str, template: str, **request: Any) -> list[str]:
@@ -442,6 +443,14 @@ COPIES = {
     "none of another type": (
         UNGUARDED, server(security_groups="[g]") + PORTS.format("b", "name: b"), None),
 }  # fmt: skip
+
+
+def test_a_finding_that_no_value_of_a_parameter_makes_hinders_no_fix() -> None:
+    parameters = "parameters: {z: {type: string, constraints: [{allowed_values: [a, b]}]}}\nresources"
+    rules = policy('os:nova:server(_id=s, flavor=f), f != "tiny"')
+    rules += '@deny("q", "q")\nq(s) :- os:nova:server(_id=s, availability_zone=z), z = "c".\n'
+    template = HEAD.replace("resources", parameters) + server(flavor="huge", availability_zone="{get_param: z}")
+    assert fixes(rules, template) == ["set flavor of web to tiny (settles 1 finding)"]
 
 
 @pytest.mark.parametrize("what", COPIES)
