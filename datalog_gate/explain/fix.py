@@ -120,14 +120,13 @@ class Fixes:
         self._facts, self._model = reader.evaluation.facts, reader.evaluation.model
         self._relations = reader.evaluation.program.relations
         self._before = _count_findings(judgement.decision)
+        self._after: dict[tuple[str, ResourceId, Path, str], Counter[tuple[str, object]] | None] = {}
+        """The findings with each change that was tried, since several findings may have the same."""
         self._left = WORK
 
     def find(self, violation: Violation, tree: Node) -> TemplateChange | None:
         """Find a change that fixes the finding, which the tree explains; None if none of the tried ones does."""
         for change in islice(self._changes(tree, violation.hint), TRIES):
-            if self._left <= 0:
-                break
-            self._left -= len(self._facts) * (1 + len(change.limited.domain) if change.limited else 1)
             if settled := self._count_settled(change, violation):
                 return change._replace(settled=settled)
         return None
@@ -135,27 +134,38 @@ class Fixes:
     def _count_settled(self, change: TemplateChange, violation: Violation) -> int:
         """Count the findings that the change fixes; 0 if this one stays, or if there is a new finding or error."""
         key = violation.policy, violation.row
-        try:
-            before = self._before if change.limited or key not in self._unsettled else self._unsettled
-            stacks = [apply_change(stack, change) for stack in self._stacks]
-            decision = decide(self._rules, stacks, self._request, evaluate, read_assuming if change.limited else None)
-        except (EngineError, InputError):
-            return 0
-        if any(error.code == "budget" for error in decision.errors):
-            self._left = 0  # the next one would take equally long
-            return 0
-        after = _count_findings(decision)
-        if after[key] >= before[key] or not after <= before:
+        tried = change.home, change.resource.id, change.path, repr(change.value)
+        if tried not in self._after:
+            self._after[tried] = self._judge(change) if self._left > 0 else None
+        after = self._after[tried]
+        before = self._before if change.limited or key not in self._unsettled else self._unsettled
+        if after is None or after[key] >= before[key] or not after <= before:
             return 0
         gone = (before - after) & self._before
         return sum(count for (_, row), count in gone.items() if not isinstance(row, str))
+
+    def _judge(self, change: TemplateChange) -> Counter[tuple[str, object]] | None:
+        """Count the findings with the change; None if it can't be judged."""
+        self._left -= len(self._facts) * (1 + len(change.limited.domain) if change.limited else 1)
+        try:
+            stacks = [apply_change(stack, change) for stack in self._stacks]
+            decision = decide(self._rules, stacks, self._request, evaluate, read_assuming if change.limited else None)
+        except (EngineError, InputError):
+            return None
+        if any(error.code == "budget" for error in decision.errors):
+            self._left = 0  # the next one would take equally long
+            return None
+        return _count_findings(decision)
 
     @cached_property
     def _unsettled(self) -> Counter[tuple[str, object]]:
         """The findings before case analysis, with which those of a changed value are compared."""
         if not any(isinstance(value, Unknown) for rows in self._facts.rows.values() for row in rows for value in row):
             return self._before
-        return _count_findings(decide(self._rules, self._stacks, self._request, evaluate))
+        try:
+            return _count_findings(decide(self._rules, self._stacks, self._request, evaluate))
+        except EngineError:
+            return self._before
 
     def _changes(self, tree: Node, hint: str) -> Iterator[TemplateChange]:
         """The changes to try: values in order of role, those in the finding's row first, then grants. If the hint names
