@@ -98,6 +98,13 @@ def test_each_link_leads_to_a_part_of_the_page_whose_ids_are_unique() -> None:
     assert (len(used) > 10, set(used) - set(ids)) == (True, set())
 
 
+def test_a_finding_links_to_its_resource_in_the_graph_with_its_neighbours() -> None:
+    page = write_page(STACK)
+    vertices = dict(re.findall(r'<g class="vertex" id="([^"]*)">.*?<title>(.*?)</title>', page, re.S))
+    links = re.findall(r'<a class="mono" href="#(d0-v[^"]*)">(.*?)</a>', page)
+    assert (len(vertices), dict(links)) == (len(set(links)), vertices)
+
+
 def test_an_allowed_stack_shows_the_rows_that_were_checked() -> None:
     page = Page(
         write_page(f"{HEAD}resources:\n  web: {{type: OS::Nova::Server, properties: {{flavor: m, image: i}}}}\n")
