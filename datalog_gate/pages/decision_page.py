@@ -28,7 +28,7 @@ CHANGES = ("delete", "replace", "update", "create", "unchanged")
 """The possible changes of a resource by an update, the most severe first."""
 FEW = 10
 """The number of findings of a policy that are shown at once; the others are collapsed."""
-MOST = 60
+MOST = 40
 """The maximum number of findings on a page: the most severe."""
 EXPLAINED = 30
 """The maximum number of findings shown with their steps."""

@@ -13,6 +13,8 @@ from datalog_gate.stack.model import Stack
 
 WHOLE = 400
 """The maximum number of lines of a file that is shown completely."""
+LARGEST = 20_000
+"""The maximum number of characters of such a file."""
 FIRST = 60
 """The number of lines that are shown of a longer one without a finding."""
 AROUND = 2
@@ -72,7 +74,7 @@ def mark_lines(
     for mark in marks:
         if 1 <= mark.place.line <= len(rows):
             by_line.setdefault(mark.place.line, []).append(mark)
-    if whole and len(rows) <= WHOLE:
+    if whole and len(rows) <= WHOLE and len(text) <= LARGEST:
         numbers = list(range(1, len(rows) + 1))
     else:
         near = {line + step for line in by_line for step in range(-AROUND, AROUND + 1)} or set(range(1, FIRST + 1))

@@ -168,6 +168,18 @@ def test_a_stack_of_300_resources_shows_findings_apart_and_others_by_type_in_les
     assert f'id="{listed}">web_1, ' in page.replace("<wbr>", "")
 
 
+def test_a_stack_of_300_resources_of_which_half_have_findings_takes_less_than_100_kb() -> None:
+    long = "w" * 100
+    servers = "".join(
+        f"  web_{at}: {{type: OS::Nova::Server, properties: {{image: new, flavor: huge, name: {long}}}}}\n"
+        f"  more_{at}: {{type: OS::Nova::Server, properties: {{image: new, flavor: m, name: {long}}}}}\n"
+        for at in range(150)
+    )
+    page = write_page(f"{HEAD}resources:\n{servers}", "--explain")
+    assert len(page.encode()) < 100_000
+    assert "The most severe findings are shown, 110 more are not." in Page(page).text
+
+
 def test_a_small_stack_is_drawn_whole_and_a_larger_one_by_its_findings() -> None:
     texts = [f"  v{at}: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n" for at in range(WHOLE + 1)]
     texts.append("  n: {type: OS::Neutron::Net}\n")
