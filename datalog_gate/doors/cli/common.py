@@ -47,14 +47,6 @@ def load_catalogue(options: argparse.Namespace) -> Catalogue:
     return read_catalogue(*options.catalogue, heat_defaults=read_heat_defaults(read_conf(Path(heat_conf))))
 
 
-def require_pages() -> None:
-    """Check that pages of HTML can be written. Errors: UsageError without the extra `pages`."""
-    from importlib.util import find_spec
-
-    if find_spec("jinja2") is None:
-        raise UsageError("the format html needs Jinja2: pip install 'datalog-gate[pages]'")
-
-
 def find_log(options: argparse.Namespace) -> Path:
     """The decision log that the options or the environment name. Errors: UsageError if neither does."""
     path = options.log or os.environ.get("DATALOG_GATE_LOG")

@@ -16,6 +16,7 @@ from datalog_gate.api import ExplainedDecision, load_rules
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import ResourceId
 from datalog_gate.doors.cli import main as cli
+from datalog_gate.doors.cli.reports import html
 from datalog_gate.explain.template_change import TemplateChange
 from datalog_gate.files.templates import read_stack
 from datalog_gate.pages.decision_page import build_page
@@ -491,7 +492,7 @@ def test_a_fix_of_a_line_with_a_secret_is_told_in_words_alone() -> None:
 def test_without_jinja2_the_format_is_refused_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr(html, "find_spec", lambda _: None)
     assert cli.main(["check", "web.yaml", *OPTIONS, "--format", "html"]) == 64
     assert "pip install 'datalog-gate[pages]'" in capsys.readouterr().err
 

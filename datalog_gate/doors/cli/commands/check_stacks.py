@@ -15,22 +15,12 @@ from datalog_gate.base.errors import EngineError, GateError, InputError, UsageEr
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.colours import choose_paint
-from datalog_gate.doors.cli.common import (
-    DENIED,
-    INPUT,
-    OK,
-    RULES,
-    UNDECIDED,
-    USAGE,
-    load_rules,
-    print_note,
-    require_pages,
-    write_file,
-)
+from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
 from datalog_gate.doors.cli.processes import map_in_processes
 from datalog_gate.doors.cli.reports.entries import SEVERITIES, ReportEntry
 from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PEOPLE, format_entry, format_report
 from datalog_gate.doors.cli.reports.github import format_warnings
+from datalog_gate.doors.cli.reports.html import require_pages
 from datalog_gate.doors.cli.reports.text import (
     Detail,
     format_comparison_notes,

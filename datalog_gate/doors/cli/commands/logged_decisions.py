@@ -22,16 +22,9 @@ from datalog_gate.decision_point.log import (
     replay_record,
 )
 from datalog_gate.decision_point.waiver_file import append_waiver, find_waiver_key, read_decision, review_waivers
-from datalog_gate.doors.cli.common import (
-    FINDINGS,
-    OK,
-    find_log,
-    load_rules,
-    print_note,
-    replace_file,
-    require_pages,
-)
+from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note, replace_file
 from datalog_gate.doors.cli.impact import PolicyImpact, format_impacts, sort_impacts
+from datalog_gate.doors.cli.reports.html import require_pages
 from datalog_gate.doors.cli.reports.text import format_decision
 
 HOW = {

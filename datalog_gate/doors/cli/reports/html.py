@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from datalog_gate.base.errors import GateError
+from datalog_gate.base.errors import GateError, UsageError
 from datalog_gate.doors.cli.reports.entries import ReportEntry
 
 if TYPE_CHECKING:
@@ -24,3 +25,9 @@ def format_html(entries: Sequence[ReportEntry], _policies: object, _failing: obj
         elif entry.page:
             pages.append(entry.page)
     return render_decisions(pages)
+
+
+def require_pages() -> None:
+    """Check that pages of HTML can be written. Errors: UsageError without the extra `pages`."""
+    if find_spec("jinja2") is None:
+        raise UsageError("the format html needs Jinja2: pip install 'datalog-gate[pages]'")
