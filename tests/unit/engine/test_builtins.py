@@ -128,36 +128,16 @@ NO_YEAR = "the result is not between the years 1 and 9999"
         ("split", ("a:b", ":", 2), "split('a:b', ':', 2): it has 2 parts, counted from 0"),
         ("split", ("a", "", 0), "split('a', '', 0): the separator is empty"),
         ("replace", ("a", "", "b"), "replace('a', '', 'b'): the old part is empty"),
-        (
-            "cidr_contains",
-            ("10.0.0.0/33", "10.0.0.1"),
-            "cidr_contains('10.0.0.0/33', '10.0.0.1'): the text is not a network",
-        ),
-        (
-            "parse_size",
-            ("2 gigs",),
-            "parse_size('2 gigs'): the text is not a size: write a number and a unit such as MB or MiB",
-        ),
-        (
-            "parse_size",
-            ("2 ib",),
-            "parse_size('2 ib'): the text is not a size: write a number and a unit such as MB or MiB",
-        ),
+        ("cidr_contains", ("10.0.0.0/33", "10.0.0.1"), ": the text is not a network"),
+        ("parse_size", ("2 gigs",), ": the text is not a size: write a number and a unit such as MB or MiB"),
+        ("parse_size", ("2 ib",), ": the text is not a size: write a number and a unit such as MB or MiB"),
         ("int", ("1e999999999",), "int('1e999999999'): the text is not a number"),
         ("float", ("nan",), "float('nan'): the text is not a number"),
         ("cidr_contains", ("fe80::1%eth0", "::1"), "cidr_contains('fe80::1%eth0', '::1'): the text is not a network"),
         ("ips_lt", ("10.0.0.1/32", "10.0.0.2"), "ips_lt('10.0.0.1/32', '10.0.0.2'): the text is not an address"),
-        (
-            "ip_in_network",
-            ("10.0.0.0/8", "10.0.0.0/8"),
-            "ip_in_network('10.0.0.0/8', '10.0.0.0/8'): the text is not an address",
-        ),
+        ("ip_in_network", ("10.0.0.0/8", "10.0.0.0/8"), ": the text is not an address"),
         ("matches", ("a", "(a"), "matches('a', '(a'): the pattern is not valid in RE2: missing ): (a"),
-        (
-            "matches",
-            ("a", r"(a)\1"),
-            r"matches('a', '(a)\\1'): the pattern is not valid in RE2: invalid escape sequence: \1",
-        ),
+        ("matches", ("a", r"(a)\1"), r": the pattern is not valid in RE2: invalid escape sequence: \1"),
         ("unpack_date.day", ("tomorrow",), f"unpack_date('tomorrow'): {NO_DATE}"),
         ("extract_date", ("2027-02-29",), "extract_date('2027-02-29'): there is no such date or time"),
         ("extract_date", ("0001-01-01T00:00+01:00",), f"extract_date('0001-01-01T00:00+01:00'): {NO_SUCH}"),
@@ -166,11 +146,7 @@ NO_YEAR = "the result is not between the years 1 and 9999"
         ("pack_time", (Decimal("1.5"), 0, 0), "pack_time(1.5, 0, 0): a part of a date or time is a whole number"),
         ("datetime_plus", ("9999-12-31", 86400), f"datetime_plus('9999-12-31', 86400): {NO_YEAR}"),
         ("datetime_minus", ("2027-01-01", 10**30), f"datetime_minus('2027-01-01', {10**30}): {NO_YEAR}"),
-        (
-            "datetime_plus",
-            ("2027-01-01", "-1"),
-            "datetime_plus('2027-01-01', '-1'): the text is not a length of time such as 3600 or 1:00:00",
-        ),
+        ("datetime_plus", ("2027-01-01", "-1"), ": the text is not a length of time such as 3600 or 1:00:00"),
         (
             "datetime_plus",
             ("2027-01-01", Decimal("1E-7")),
@@ -182,7 +158,8 @@ NO_YEAR = "the result is not between the years 1 and 9999"
 def test_a_builtin_refuses(name: str, inputs: tuple[Value, ...], message: str) -> None:
     with pytest.raises(EvaluationError) as error:
         applied(name, inputs)
-    assert str(error.value) == message
+    call = f"{name}({', '.join(map(repr, inputs))})" if message.startswith(":") else ""
+    assert str(error.value) == call + message
 
 
 def test_a_search_is_bounded() -> None:
