@@ -1,17 +1,17 @@
-"""Generate docs/truth.md and docs/builtins.md, and compare files with texts.
+"""Evaluate docs/truth.md, generate docs/builtins.md, and compare files with texts.
 
-The answers that `TABLES` and `EXAMPLES` hold were written by hand, from the pages of the language: test_pages.py asks
-that the evaluation gives them.
+The answers in the tables of docs/truth.md and `EXAMPLES` were written by hand, from the pages of the language:
+test_pages.py asks that the evaluation gives them.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
-from itertools import combinations_with_replacement
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
@@ -27,6 +27,7 @@ from datalog_gate.schema.signatures import BUILTINS, INTERPOLATE, Builtin
 from tests.expressions import worded
 
 DOCS = Path(__file__).parents[1] / "docs"
+GOLDEN = Path(__file__).parent / "golden"
 GENERATED = "<!-- generated -->\n"
 U, V = worded("an attribute of a server"), worded("another attribute")
 B = worded("a number from 2 to 4", kinds=Kind.NUMBER, bounds=Bounds(2, 4))
@@ -35,171 +36,52 @@ WEB = ResourceId("web")
 NOW: dict[RelationRef, list[Row]] = {"gate:now": [("2027-03-01T12:00:00+00:00",)]}
 
 
+OUTCOMES: dict[str, Value] = {"true": 3, "false": 1, "error": 0, "unknown": U}
+OPERANDS = {"a": "6 / x = 2", "b": "6 / y = 2"}
+"""Literals that are what `OUTCOMES` says for each of its values."""
+CELLS: dict[str, Value] = {"null": None, "true": TRUE, "web": WEB, "text": T, "2..4": B, "?": U, "??": V}
+"""The values in headers that JSON has otherwise, or not at all."""
+TABLE = re.compile(r"^## (.+)\n\n.+\n\n((?:\|.+\n)+)", re.M)
+
+
 @dataclass(frozen=True)
 class Table:
     """Literals over x, or x and y, for each of some rows; or an aggregate of v over each of some sets."""
 
     title: str
-    sentence: str
-    rows: tuple[Row, ...]
-    answers: Mapping[str, str]
-    sets: bool = False
-    outcomes: bool = False
-    """Whether the rows choose what the literals `a` and `b` are."""
-    nullable: bool = False
+    header: tuple[str, ...]
+    answers: Mapping[str, list[str]]
+
+    @property
+    def sets(self) -> bool:
+        return self.header[0].startswith("{")
+
+    @property
+    def outcomes(self) -> bool:
+        """Whether the rows choose what the literals `a` and `b` are."""
+        return all(set(cell.split(", ")) <= OUTCOMES.keys() for cell in self.header)
+
+    @property
+    def rows(self) -> list[Row]:
+        cells = [cell.strip("{}").split(", ") for cell in self.header]
+        return [tuple(self._value(text) for text in cell if text) for cell in cells]
+
+    def _value(self, text: str) -> Value:
+        if self.outcomes:
+            return OUTCOMES[text]
+        value: Value = CELLS[text] if text in CELLS else json.loads(text)
+        return value
 
 
-OUTCOMES: dict[Value, str] = {3: "true", 1: "false", 0: "error", U: "unknown"}
-OPERANDS = {"a": "6 / x = 2", "b": "6 / y = 2"}
-"""Literals that are, for each value, what `OUTCOMES` says."""
-PAIRS = tuple(combinations_with_replacement(OUTCOMES, 2))
-TABLES = (
-    Table(
-        "null",
-        "null equals only a null that is written out, and joins with nothing. Here x may be null: it is not ordered or "
-        "computed with before a test or a default.",
-        ((None,), (1,), (2,), (U,)),
-        {
-            "x = null": "true false false unknown",
-            "x != null": "false true true unknown",
-            "q(null)": "true false false unknown",
-            "not q(null)": "false true true unknown",
-            "q(x), x = 1": "false true false unknown",
-            "x in [null, 1]": "true true false unknown",
-            "x < 2": "refused refused refused refused",
-            "x + 1 = 2": "refused refused refused refused",
-            "x ?? 1 = 1": "true true false unknown",
-            "x != null, x < 2": "false true false unknown",
-        },
-        nullable=True,
-    ),
-    Table(
-        "Kinds",
-        "Values of different kinds are unequal, and to ask for their order is an error: of what templates fill it is "
-        "refused, unless the rule says the kind. Here facts give x and y, which are anything but null; kinds that can "
-        "never be equal are refused. `web` is a resource. An unknown may be of a known kind, as aggregates are and "
-        "what builtins give: `text` is one that is a text.",
-        ((1, 1), (1, 2), ("a", "b"), (1, "1"), (TRUE, 1), (TRUE, TRUE), (WEB, "web"), (WEB, WEB), (T, "a"), (T, 1)),
-        {
-            "x = y": "true false false false false true false true unknown false",
-            "x != y": "false true true true true false true false unknown true",
-            "x in [y]": "true false false false false true false true unknown false",
-            "x < y": "false true true error error error error error unknown unknown",
-            "x >= y": "true false false error error error error error unknown unknown",
-            "equal(x, y)": "true false false false false true false true unknown unknown",
-            "is_number(x)": "true true false true false false false false false false",
-            "is_string(x)": "false false true false false false false false true true",
-            "is_boolean(x)": "false false false false true true false false false false",
-            "is_resource(x)": "false false false false false false true true false false",
-            "is_number(x), is_number(y), x < y": "false true false false false false false false false false",
-            "lt(x, y)": "false true true error error error error error unknown unknown",
-            "x + y > 0": "true true error error error error error error unknown unknown",
-        },
-    ),
-    Table(
-        "Joins",
-        "A variable that occurs twice joins as `=` does; no null joins, and `!=` is the complement of `=`. An unknown "
-        "equals itself.",
-        ((1, 1), (1, 2), (None, 1), (None, None), (U, 1), (U, U), (U, V)),
-        {
-            "q(z, z)": "true false false false unknown true unknown",
-            "x = y": "true false false false unknown true unknown",
-            "x != y": "false true true true unknown false unknown",
-            "not (x = y)": "false true true true unknown false unknown",
-            "equal(x, y)": "true false false false unknown unknown unknown",
-        },
-    ),
-    Table(
-        "Unknown",
-        "What an unknown decides is unknown, under `not` too, unless something known decides it: a policy is then "
-        "undetermined. What a builtin makes of an unknown is unknown, but for what its bounds tell: `2..4` is a number "
-        "from 2 to 4.",
-        ((U,), (B,), (5,), (6,)),
-        {
-            "x = 5": "unknown false true false",
-            "x != 5": "unknown true false true",
-            "not (x = 5)": "unknown true false true",
-            "x > 4": "unknown false true true",
-            "x > 1": "unknown true true true",
-            "x < 4": "unknown unknown false false",
-            "x = x": "true true true true",
-            "x + 1 = x + 1": "true true true true",
-            "x + 1 > 6": "unknown false false true",
-            "10 - x * 2 > 0": "unknown true false false",
-            "abs(x, n), n > 4": "unknown unknown true true",
-            "x ?? 9 > 4": "unknown false true true",
-            "x = 5, 2 < 1": "false false false false",
-            "(x = 5 or true)": "true true true true",
-            "x = 5, false": "false false false false",
-            "(x = 5 or x != 5)": "unknown true true true",
-        },
-    ),
-    Table(
-        "Unknown texts",
-        "So it is with a builtin for texts.",
-        ((U,), ("web-1",), ("db",)),
-        {
-            'starts_with(x, "web")': "unknown true false",
-            "is_string(x)": "unknown true true",
-            "not is_string(x)": "unknown false false",
-            'is_string(x), starts_with(x, "web")': "unknown true false",
-            'not starts_with(x, "web")': "unknown false true",
-            'lower(x, "db")': "unknown false true",
-            'lower(x, y), y != "db"': "unknown true false",
-            "lower(x, y), y = 1": "refused refused refused",
-            "len(x, n), n < 3": "unknown false true",
-            'x in ["db", "dns"]': "unknown false true",
-            'lower(x) = "db"': "unknown false true",
-            "len(lower(x)) < 3": "unknown false true",
-            'f"a-{x}" = "a-db"': "unknown false true",
-            'f"a-{x}" = "b-db"': "false false false",
-            'f"{x}-{x}" != f"{x}.{x}"': "true true true",
-            'capture(x, "^(w)") = "w"': "unknown true false",
-            'not (capture(x, "^(w)") = "w")': "unknown false true",
-            'n = len(f"a{x}"), n > 3': "unknown true false",
-        },
-    ),
-    Table(
-        "And, or",
-        "For what the literals `a` and `b` are. False beats an error, an error beats true, in any order; an "
-        "unknown beside an error is an error. True in one branch of `or` is true.",
-        PAIRS,
-        {
-            "a, b": "true false error unknown false false false error error unknown",
-            "b, a": "true false error unknown false false false error error unknown",
-            "(a or b)": "true true true true false error unknown error error unknown",
-        },
-        outcomes=True,
-    ),
-    Table(
-        "Not",
-        "An error is never taken for false. `not (a, b)` is false only where both are true.",
-        PAIRS,
-        {
-            "not (a)": "false false false false true true true error error unknown",
-            "not (a, b)": "false true error unknown true true true error error unknown",
-            "not (a or b)": "false false false false true error unknown error error unknown",
-        },
-        outcomes=True,
-    ),
-    Table(
-        "Aggregates",
-        "Of `v` over sets. A null is skipped. Of nothing, count and sum are 0, list is the empty text, and the others "
-        "make their literal false. An unknown may be null, or equal to what is there: it leaves an interval.",
-        ((), (None,), (1, 3), (None, 4), ("b", "a"), (1, "a"), (1, U), (1, B), (U,)),
-        {
-            "count{ v : q(v) }": "0 0 2 1 2 2 1..2 1..2 0..1",
-            "count{ distinct v : q(v) }": "0 0 2 1 2 2 1..2 1..2 0..1",
-            "sum{ v : q(v) }": "0 0 4 4 error error unknown 1..5 unknown",
-            "min{ v : q(v) }": "false false 1 4 a error ..1 1 unknown",
-            "max{ v : q(v) }": "false false 3 4 b error 1.. 2..4 unknown",
-            "avg{ v : q(v) }": "false false 2 4 error error unknown 1..4 unknown",
-            "list{ v : q(v) }": '"" "" 1,3 4 a,b 1,a unknown unknown unknown',
-            "count{ v : (q(v) or v = 3) }": "1 1 2 2 3 3 2..3 2..3 1..2",
-        },
-        sets=True,
-    ),
-)
+def read_tables() -> list[Table]:
+    """The tables of docs/truth.md, which are written by hand."""
+    tables = []
+    for title, text in TABLE.findall((DOCS / "truth.md").read_text("utf-8")):
+        (_, *header), _, *lines = [line[2:-2].split(" | ") for line in text.splitlines()]
+        tables.append(Table(title, tuple(header), {literal.strip("`"): answers for literal, *answers in lines}))
+    return tables
+
+
 EXAMPLES = (
     "1 + 0.5 = 1.5", "1 - 3 = -2", "0.5 * 4 = 2", "7 / 2 = 3.5", "-7 % 3 = 2", "null ?? 7 = 7",
     'x = 1.50, f"a{x}" = "a1.5"',
@@ -253,7 +135,8 @@ def answer(table: Table, literal: str, row: Row) -> str:
         return outcome(f"p(n) :- n = {literal}.", {"q": [(value,) for value in row]}, 1, True)
     if table.outcomes:
         literal = re.sub(r"\b[ab]\b", lambda match: OPERANDS[match[0]], literal)
-    return outcome(f'p("true") :- q({", ".join("xy"[: len(row)])}), {literal}.', {"q": [row]}, len(row), table.nullable)
+    columns = ", ".join("xy"[: len(row)])
+    return outcome(f'p("true") :- q({columns}), {literal}.', {"q": [row]}, len(row), table.title == "null")
 
 
 def outcome(rule: str, facts: Mapping[RelationRef, Collection[Row]], width: int, nullable: bool = False) -> str:
@@ -276,11 +159,6 @@ def outcome(rule: str, facts: Mapping[RelationRef, Collection[Row]], width: int,
     return _format_cell(model)
 
 
-def truth_page() -> str:
-    """The tables of docs/truth.md."""
-    return "".join(f"\n## {table.title}\n\n{table.sentence}\n\n{_table(table)}" for table in TABLES)
-
-
 def builtins_page() -> str:
     """The table of docs/builtins.md."""
     rows = [
@@ -297,22 +175,6 @@ def _format_cell(model: Model) -> str:
     if any(certain_version(error.relation) == "m:p" for error in model.errors):
         return "error"
     return "unknown" if model.rows(possible_version("m:p")) else "false"
-
-
-def _table(table: Table) -> str:
-    written = [", ".join(OUTCOMES[value] if table.outcomes else _header(value) for value in row) for row in table.rows]
-    header = [f"{{{cell}}}" if table.sets else cell for cell in written]
-    cells = [(f"`{literal}`", *answers.split(" ")) for literal, answers in table.answers.items()]
-    return _grid(("", *header), cells)
-
-
-def _header(value: Value) -> str:
-    match value:
-        case Unknown():
-            return {U: "?", V: "??", T: "text"}.get(value, show(value))
-        case str():
-            return f'"{value}"'
-    return show(value)
 
 
 def _signature(builtin: Builtin) -> str:
