@@ -20,10 +20,9 @@ from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.reports.entries import ReportEntry
 from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PEOPLE, FOR_PROGRAMS, format_report
 from datalog_gate.files.check_options import FORMATS
-from tests.pages import assert_written
+from tests.pages import GOLDEN, assert_written
 from tests.sampling import sample
 
-GOLDEN = Path(__file__).parents[3] / "golden"
 RULES = """\
 @deny("flavor", "{s} takes {f}", hint="take a small one", doc="Large flavors are few.", url="https://example.org/a b",
       tags=["cost"])
