@@ -25,12 +25,11 @@ from datalog_gate.inventory.snapshot import TABLES, Snapshot, Table, parse_snaps
 from datalog_gate.inventory.table_sources import ReadingError, extract_rows
 from tests.inventory_cloud import read_answers, with_services
 from tests.inventory_rules import derive_rows, sort_rows
-from tests.pages import assert_written
+from tests.pages import GOLDEN, assert_written
 from tests.scripted_cloud import Cloud
 
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)
-GOLDEN = Path(__file__).parents[2] / "golden" / "inventory.jsonl"
 SERVERS = "GET /compute/v2.1/servers/detail?all_tenants=1"
 PORTS = "GET /network/v2.0/ports"
 PROJECTS = "GET /identity/v3/projects"
@@ -55,7 +54,7 @@ def rows_of(result: PullResult, relation: str) -> list[Any]:
 def test_each_table_has_the_rows_of_its_list() -> None:
     result = pulled()
     assert (dict(result.problems), dict(result.missing)) == ({}, {})
-    assert_written(GOLDEN, "".join(f"{line}\n" for line in snapshot_lines(result.snapshot)))
+    assert_written(GOLDEN / "inventory.jsonl", "".join(f"{line}\n" for line in snapshot_lines(result.snapshot)))
 
 
 @pytest.mark.usefixtures("cloud")

@@ -13,11 +13,10 @@ import pytest
 
 from datalog_gate.policytest.suite import read_suite
 from tests.commands import write_files
-from tests.pages import assert_written
+from tests.pages import GOLDEN, assert_written
 from tests.unit.policytest.test_policytest import FLAVOR
 
 ROOT = Path(__file__).parents[3]
-GOLDEN = ROOT / "tests" / "golden" / "policytest"
 STACKS = ROOT / "fixtures" / "stacks"
 OPEN = """
 stack:
@@ -64,7 +63,7 @@ def packs(folder: Path, case: str) -> Path:
 def test_a_failure_is_shown_as_what_differs_and_why(name: str, tmp_path: Path) -> None:
     suite = read_suite(packs(tmp_path, BROKEN[name]))
     reports = "".join(f"{suite.report(case)}\n" for case in suite.cases)
-    assert_written(GOLDEN / f"{name}.txt", reports.replace(f"{tmp_path}/", "").replace(f"{ROOT}/", ""))
+    assert_written(GOLDEN / "policytest" / f"{name}.txt", reports.replace(f"{tmp_path}/", "").replace(f"{ROOT}/", ""))
 
 
 MIXED = """
