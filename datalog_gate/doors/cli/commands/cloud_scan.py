@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -348,14 +347,13 @@ def _find_impacts(
 
 def _query(options: argparse.Namespace) -> int:
     """Print the rows of a query over the stored facts of all stacks."""
-    from datalog_gate.decision.query import QueryInputs, ask
-    from datalog_gate.files.inputs import fact_lines
+    from datalog_gate.api import answer_query
     from datalog_gate.files.rules import read_rules
 
     files = read_rules(map(Path, options.rules))
     with _open_store(options) as store:
-        lines = fact_lines(store.facts_named([options.query, *(file.text for file in files)]))
-        answer = ask(files, options.query, QueryInputs(lines=lines, catalogue=store.catalogue, now=datetime.now(UTC)))
+        facts = store.facts_named([options.query, *(file.text for file in files)])
+        answer = answer_query(files, options.query, [facts], catalogue=store.catalogue)
     return print_answer(answer, options.format)
 
 
