@@ -1,4 +1,4 @@
-"""A reader of rule files, and of the limits and descriptions of packs."""
+"""Reads rule files, and the limits and descriptions of packs."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ STEERING = ("zone", "hint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
+class _PlacementQuestion:
     """What a decision for a request has to consider."""
 
     request: Request
@@ -219,7 +219,7 @@ class RackAffinity(PlacementService):
                 others[other.grant] = demand
         return read_demand(request, flavors), others
 
-    def _decide(self, question: _Question) -> list[PlacementClaim]:
+    def _decide(self, question: _PlacementQuestion) -> list[PlacementClaim]:
         """The claim of a request, and shares for the other grants without claims. Errors: RefusedError."""
         request, consumer = question.request, question.account.consumer
         known, full = _providers(question.claims, self._prefix), _providers(question.every, self._prefix)
@@ -252,7 +252,7 @@ class RackAffinity(PlacementService):
 
     def _read_question(
         self, request: Request, account: Account, own: Problem, others: Mapping[str, Problem]
-    ) -> _Question:
+    ) -> _PlacementQuestion:
         keys = {other.key for other in request.together}
         of_project = self._claims.select(project=request.project)
         held = {claim.key: claim for claim in of_project if claim.key in keys and claim.state in HELD}
@@ -266,7 +266,7 @@ class RackAffinity(PlacementService):
             rows = read_places(self._places)
         except (OSError, ValueError) as error:
             raise UnavailableError(f"places can't be read: {error}") from error
-        return _Question(
+        return _PlacementQuestion(
             request=request,
             account=account,
             demands={request.grant: own} | {other.grant: others[other.grant] for other in waiting},
@@ -278,7 +278,7 @@ class RackAffinity(PlacementService):
             rows=rows,
         )
 
-    def _place(self, question: _Question, known: Collection[str]) -> _Placing:
+    def _place(self, question: _PlacementQuestion, known: Collection[str]) -> _Placing:
         """Place the items, with all providers with free capacity, and these that may have none."""
         replaced = question.replaced
         asked = PlaceRequest(
@@ -355,7 +355,9 @@ class RackAffinity(PlacementService):
         return ({self._hint: place.rack} if self._hint else {}) | proof
 
 
-def _join_demands(question: _Question, places: Mapping[str, Place]) -> tuple[tuple[Item, ...], tuple[Constraint, ...]]:
+def _join_demands(
+    question: _PlacementQuestion, places: Mapping[str, Place]
+) -> tuple[tuple[Item, ...], tuple[Constraint, ...]]:
     """Items and constraints of all demands. Items of other grants' claims stay where they are, and take no additional
     capacity."""
     others, held = question.others, question.held
