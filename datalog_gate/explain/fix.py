@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from functools import cached_property
 from ipaddress import ip_network
 from itertools import islice, takewhile
 from types import EllipsisType
@@ -27,7 +26,7 @@ from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.template_change import (
     TemplateChange,
     apply_change,
-    copy_value,
+    find_readers,
     limit_parameter,
     make_grant,
     set_value,
@@ -138,11 +137,13 @@ class Fixes:
         if tried not in self._after:
             self._after[tried] = self._judge(change) if self._left > 0 else None
         after = self._after[tried]
-        before = self._before if change.limited or key not in self._unsettled else self._unsettled
-        if after is None or after[key] >= before[key] or not after <= before:
+        if after is None or after[key] >= self._before[key] or not after <= self._before:
             return 0
-        gone = (before - after) & self._before
-        return sum(count for (_, row), count in gone.items() if not isinstance(row, str))
+        rows = [row for (_, row), count in (self._before - after).items() for _ in range(count)]
+        found = {cell for row in rows if isinstance(row, tuple) for cell in row}
+        if change.limited and not find_readers(self._stacks, change.limited) <= found:
+            return 0  # it would limit a resource without a finding
+        return sum(not isinstance(row, str) for row in rows)
 
     def _judge(self, change: TemplateChange) -> Counter[tuple[str, object]] | None:
         """Count the findings with the change; None if it can't be judged."""
@@ -156,16 +157,6 @@ class Fixes:
             self._left = 0  # the next one would take equally long
             return None
         return _count_findings(decision)
-
-    @cached_property
-    def _unsettled(self) -> Counter[tuple[str, object]]:
-        """The findings before case analysis, with which those of a changed value are compared."""
-        if not any(isinstance(value, Unknown) for rows in self._facts.rows.values() for row in rows for value in row):
-            return self._before
-        try:
-            return _count_findings(decide(self._rules, self._stacks, self._request, evaluate))
-        except EngineError:
-            return self._before
 
     def _changes(self, tree: Node, hint: str) -> Iterator[TemplateChange]:
         """The changes to try: values in order of role, those in the finding's row first, then grants. If the hint names
@@ -201,7 +192,6 @@ class Fixes:
         yield from self._limits(named or cells)
         for step in walk:
             yield from self._grants(step.node)
-        yield from self._copies(walk, named or cells)
 
     def _limits(self, cells: Iterable[_Cell]) -> Iterator[TemplateChange]:
         """The allowed values for each parameter without a value, if tests of the rules tell which pass."""
@@ -213,30 +203,6 @@ class Fixes:
         for unknown, (path, values) in offered.items():
             if len(values) < OFFERS and (change := limit_parameter(self._stacks, unknown, path, values)):
                 yield change
-
-    def _copies(self, walk: Iterable[_Step], cells: Iterable[_Cell]) -> Iterator[TemplateChange]:
-        """What the other resources of the type have, for each property that is missing."""
-        missing: list[tuple[ResourceId, Path]]
-        missing = [(cell.resource.id, cell.path) for cell in cells if cell.value is None and len(cell.path) == 2]
-        for step in walk:
-            for premise in step.node.premises:
-                for literal in premise.body if isinstance(premise, Without) else ():
-                    if isinstance(literal, Match) and (found := self._find_missing(literal, step.node.binding)):
-                        missing.append(found)
-        for of, path in dict.fromkeys(missing):
-            home = self._home(of)
-            if home and (change := copy_value(home, home.named[of.name], path)):
-                yield change
-
-    def _find_missing(self, match: Match, binding: Mapping[Var, Value]) -> tuple[ResourceId, Path] | None:
-        """The resource and the path of the list or map, or its key, that an absent row would stand for."""
-        relation = self._relations[certain_version(match.relation)]
-        _, _, name = relation.name.partition(".")
-        known = {column: _value(match.arguments[at], binding) for column, at in relation.positions.items()}
-        of, key = known.get("_id"), known.get("_key")
-        if not name or "." in name or not isinstance(of, ResourceId):
-            return None
-        return of, ("properties", name, *([key] if isinstance(key, str) else []))
 
     def _grants(self, node: Node) -> Iterator[TemplateChange]:
         """A grant for each resource that a premise requires to be unlocked for a service."""

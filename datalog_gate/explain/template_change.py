@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import replace
 from datalog_gate.base.unknown import leaves
-from datalog_gate.base.values import ResourceId, Unknown, Value, bases, show, to_json
+from datalog_gate.base.values import ResourceId, Unknown, Value, show, to_json
 from datalog_gate.facts.stack_relations import POLICY
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.stack.property_values import coerce, path_text
@@ -98,25 +98,6 @@ def make_grant(home: Stack, service: str, resource: ResourceId) -> TemplateChang
     return TemplateChange(home.id, grant, text, place)
 
 
-def copy_value(stack: Stack, resource: Resource, path: Path) -> TemplateChange | None:
-    """What all other resources of the type have at a path, if the resource has nothing there; None if these differ."""
-    found = []
-    for other in stack.resources:
-        if other.type == resource.type and other.id != resource.id:
-            written = _get(other.written(("properties",), frozenset()), path)
-            found += [(other, written)] if written is not None else []
-    if not found or any(written != found[0][1] for _, written in found):
-        return None
-    other, written = found[0]
-    try:
-        properties = _put(resource.properties, path[1:], _get(other.properties, path[1:]))
-    except ValueError:
-        return None
-    text = f"give {resource.name} the {path_text(path[1:])} of {other.name}"
-    changed = replace(resource, properties=properties)
-    return TemplateChange(stack.id, changed, text, resource.locate(path), path=path, value=written)
-
-
 def limit_parameter(
     stacks: Sequence[Stack], unknown: Unknown, path: Path, passing: Collection[Value]
 ) -> TemplateChange | None:
@@ -128,16 +109,14 @@ def limit_parameter(
     if not (stack and declared and allowed) or unknown.hidden or not all(isinstance(value, str) for value in allowed):
         return None
     [parameter] = declared
-    readers = [
-        resource for root in stacks for part in root.walk() for resource in part.resources if not resource.nested
-    ]
+    resources = [resource for root in stacks for part in root.walk() for resource in part.resources]
     if (parameter.type, parameter.origin) != ("string", "none") or not all(
-        _is_read_only_at(resource, path[1], unknown) for resource in readers
+        _is_read_only_at(resource, path[1], unknown) for resource in resources if not resource.nested
     ):
         return None
     return TemplateChange(
         stack.id,
-        readers[0],
+        resources[0],
         f"allow only {', '.join(map(show, allowed))} for the parameter {parameter.name}",
         stack.locate(("parameters", parameter.name)),
         path=("parameters", parameter.name),
@@ -146,14 +125,20 @@ def limit_parameter(
     )
 
 
+def find_readers(stacks: Sequence[Stack], unknown: Unknown) -> set[ResourceId]:
+    """The resources with a property that depends on the unknown."""
+    resources = (resource for root in stacks for part in root.walk() for resource in part.resources)
+    return {
+        resource.id for resource in resources if not resource.nested and _depends(resource.properties.values(), unknown)
+    }
+
+
 def _is_read_only_at(resource: Resource, name: str | int, unknown: Unknown) -> bool:
-    """Whether no other property of the resource depends on the unknown."""
-    others = (value for other, value in resource.properties.items() if other != name)
-    return all(unknown not in bases([leaf]) for value in others for leaf in leaves(value) if isinstance(leaf, Unknown))
+    """Whether no other property of the resource depends on the unknown, nor whether it exists."""
+    others = [value for other, value in resource.properties.items() if other != name]
+    return not _depends([*others, resource.maybe], unknown)
 
 
-def _get(data: Data, path: Path) -> Data:
-    """The data at a path; None if there is none."""
-    for step in path:
-        data = data.get(step) if isinstance(data, dict) else None
-    return data
+def _depends(values: Iterable[Data], unknown: Unknown) -> bool:
+    found = (leaf for value in values for leaf in leaves(value) if isinstance(leaf, Unknown))
+    return any(unknown in (leaf, *leaf.of) for leaf in found)

@@ -152,6 +152,8 @@ relation offered(name). offered("tiny"). offered("m1.small").
 """
 HOT = "heat_template_version: 2018-08-31\nparameters:\n"
 SERVER = "resources: {s: {type: OS::Nova::Server, properties: {image: i, flavor: {get_param: f}}}}\n"
+DATABASE = "d: {type: OS::Trove::Instance, properties: {flavor: {get_param: f}, size: 1}}}\n"
+BIG = "conditions: {big: {equals: [{get_param: f}, huge]}}\n"
 CFN = """\
 {"HeatTemplateFormatVersion": "2012-12-12", "Parameters": {"f": {"Type": "String"}}, "Resources": {
  "s": {"Type": "OS::Nova::Server", "Properties": {"image": "i", "flavor": {"Ref": "f"}}}}}
@@ -179,9 +181,12 @@ CFN = """\
         (f"{HOT}  f: {{type: string, constraints: [{{allowed_values: [huge, vast]}}]}}\n{SERVER}", ""),
         (f"{HOT}  f: {{type: string}}\n{SERVER.replace('image: i', 'image: {get_param: f}')}", ""),
         (f"{HOT}  f: {{type: string, hidden: true}}\n{SERVER}", ""),
+        (f"{HOT}  f: {{type: string}}\n{SERVER.replace('}}}}', '}}, ' + DATABASE)}", ""),
+        (f"{HOT}  f: {{type: string}}\n{BIG}{SERVER.replace('properties', 'condition: big, properties')}", ""),
         (f"{HOT}  f: {{type: string}}\n{SERVER.replace('{get_param: f}', '{list_join: [a, [{get_param: f}]]}')}", ""),
     ],
-    ids=["none", "a block", "fewer", "JSON", "none that passes", "another use", "hidden", "a part of the value"],
+    ids=["none", "a block", "fewer", "JSON", "none that passes", "another use", "hidden", "another resource",
+         "a condition", "a part of the value"],
 )  # fmt: skip
 def test_a_parameter_without_a_value_gets_the_values_that_pass(
     folder: Path, capsys: pytest.CaptureFixture[str], wrong: str, right: str
@@ -189,18 +194,6 @@ def test_a_parameter_without_a_value_gets_the_values_that_pass(
     write_files(folder, {"own.dl": LIMITED, "web.yaml": wrong})
     run(capsys, "check", "web.yaml", "--rules", "own.dl", "--fix")
     assert (folder / "web.yaml").read_text() == (right or wrong)
-
-
-def test_what_the_others_have_is_written_with_its_functions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rules = '@deny("d", "{s}")\np(s) :- os:neutron:port(_id=s), not os:neutron:port.security_groups(_id=s).\n'
-    wrong = f"{HOT}  g: {{type: string}}\nresources:\n  a:\n    type: OS::Neutron::Port\n    properties:\n"
-    wrong += "      network: n\n      security_groups:  # ours\n        - {get_param: g}\n"
-    wrong += "  b:\n    type: OS::Neutron::Port\n    properties:\n      network: n\n"
-    write_files(folder, {"own.dl": rules, "web.yaml": wrong})
-    run(capsys, "check", "web.yaml", "--rules", "own.dl", "--fix")
-    end = "      network: n\n"
-    right = wrong.removesuffix(end) + "      security_groups: [{get_param: g}]\n" + end
-    assert (folder / "web.yaml").read_text() == right
 
 
 def test_an_example_is_shown_and_not_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
