@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Span, format_count, printable, render
 from datalog_gate.base.errors import GateError, InputError, UsageError
+from datalog_gate.base.secrecy import MASK
 from datalog_gate.doors.cli.common import (
     DENIED,
     INPUT,
@@ -359,7 +360,6 @@ def _query(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     """Judge random stacks in two ways, and print the rows that only one of them derives."""
-    from datalog_gate.base.values import from_python, show
     from datalog_gate.scan.stored_judgement import verify
 
     rules = load_rules(options)
@@ -369,11 +369,22 @@ def _verify(options: argparse.Namespace) -> int:
         differences = verify(store, request, options.count, Random(options.seed))
     for difference in differences:
         way = "the stored facts" if difference.stored else "the stack"
-        values = [value["$resource"] if isinstance(value, dict) else value for value in json.loads(difference.row)]
-        row = ", ".join(show(from_python(value)) for value in values)
+        row = ", ".join(map(_show_value, json.loads(difference.row)))
         print(printable(f"{difference.root}: {difference.policy}({row}) by {way} alone"))
     print_note(f"{count} stacks, {len(differences)} differences")
     return UNDECIDED if differences else OK
+
+
+def _show_value(value: object) -> str:
+    """A value of a stored row, as in messages."""
+    from datalog_gate.base.values import from_python, show
+
+    match value:
+        case {"$resource": str(text)} | {"$unknown": str(text)}:
+            return text
+        case dict():
+            return MASK
+    return show(from_python(value))
 
 
 def _export(options: argparse.Namespace) -> int:

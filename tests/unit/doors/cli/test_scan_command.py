@@ -250,6 +250,20 @@ def test_two_ways_to_judge_are_compared(capsys: pytest.CaptureFixture[str]) -> N
     )
 
 
+def test_a_row_with_an_unknown_is_told_as_a_difference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "heat_template_version: 2018-08-31\nparameters: {f: {type: string}}\n"
+    text += "resources: {vm: {type: OS::Nova::Server, properties: {flavor: {get_param: f}}}}\n"
+    (folder / "stacks" / "open.yaml").write_text(text)
+    run(capsys, *SCAN, "2027-03-01")
+    with duckdb.connect("datalog-gate.duckdb") as store:
+        store.execute("DELETE FROM unfit")
+    assert run(capsys, "scan", "verify", "200") == (
+        4,
+        "open.yaml: size(open/vm, {get_param: f} in open) by the stack alone\n",
+        "datalog-gate: 4 stacks, 1 differences\n",
+    )
+
+
 @pytest.mark.usefixtures("folder")
 def test_the_store_is_exported_as_parquet(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *SCAN, "2027-03-01")
