@@ -36,15 +36,16 @@ def find_reached(modules: Sequence[Module], names: Collection[str]) -> set[str]:
         for statement in by_name[name].statements:
             if isinstance(statement, Import):
                 waiting.append(statement.module)
-        waiting += [atom.removeprefix(OLD).removeprefix(ALL).rpartition(":")[0] for atom in _list_read(by_name[name])]
+        waiting += [atom.rpartition(":")[0] for atom in _list_read(by_name[name])]
     return reached
 
 
 def _list_read(module: Module) -> Iterator[str]:
-    """The names of the relations that the rules of a module read, as written."""
+    """The names of the relations that the rules of a module read in any version."""
     for statement in module.statements:
         if isinstance(statement, Rule):
-            yield from (node.name for node in nodes(statement.body) if isinstance(node, Atom))
+            atoms = (node.name for node in nodes(statement.body) if isinstance(node, Atom))
+            yield from (name.removeprefix(OLD).removeprefix(ALL) for name in atoms)
 
 
 def _unlocks(rule: Rule) -> bool:

@@ -574,6 +574,13 @@ def test_a_check_sees_what_changed_in_the_files_below(workspace: Workspace) -> N
     ]
 
 
+def test_a_check_reads_what_unlocks_a_service_for_its_old_grants_too(workspace: Workspace) -> None:
+    reads, unlocks = workspace.root / "rules" / "reads.dl", workspace.root / "rules" / "unlocks.dl"
+    workspace.edit(unlocks, '@unlock("quota")\nlarge(g) :- gate:grant(g, "quota").\n')
+    workspace.edit(reads, '@deny("had", "{r}", on=["update"])\nhad(r) :- old:gate:unlocked("quota", r).\n')
+    assert workspace.check_pack(reads) == {str(reads): ()}
+
+
 def test_a_template_warns_of_inputs_that_the_configuration_does_not_give(workspace: Workspace) -> None:
     rules, web = workspace.root / "rules", workspace.root / "web.yaml"
     rules.mkdir()
