@@ -38,8 +38,8 @@ HIDING = {
 or the members of a group are not known."""
 KINDS = sorted(MISTAKES.keys() - {"function of a newer version", "parameter with a text that is none"})
 """All but those that change what others are: by the version, or by the type of a parameter."""
-UNSURE = {"external_id", "conditions", "Conditions"}
-"""What makes Heat look at more or at less."""
+UNSURE = {"external_id", "conditions", "Conditions", "LaunchConfigurationName"}
+"""What makes Heat look at more or at less: instances of a launch configuration are seen by the type of their group."""
 Change = tuple[tuple[Any, ...], Any]
 Said = Counter[tuple[str, str]]
 
