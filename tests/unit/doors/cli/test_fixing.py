@@ -287,8 +287,8 @@ def fix(template: Path, folder: Path, rules: Path, capsys: pytest.CaptureFixture
     values = 0
     for path in changed:
         old, new = before[path].decode(), after[path].decode()
-        old_values, new_values = (dict(leaves(read_document(text, "").data)) for text in (old, new))
-        values += len(new_values.items() - old_values.items())
+        old_values, new_values = (Counter(leaves(read_document(text, "").data)) for text in (old, new))
+        values += (new_values - old_values).total()
         assert re.findall(r"#.*", old) == re.findall(r"#.*", new)
         # a new key before the first one of a list's member moves that to a line of its own
         assert added(old, new) <= 2 * fixes.total()
@@ -302,7 +302,7 @@ def fix(template: Path, folder: Path, rules: Path, capsys: pytest.CaptureFixture
 
 
 def leaves(data: object, path: tuple[object, ...] = ()) -> Iterator[tuple[tuple[object, ...], object]]:
-    """The single values in data, with their paths."""
+    """The single values in data, with the names on their paths: what is added to a list moves its other members."""
     items: Iterable[tuple[object, object]] = ()
     match data:
         case dict():
@@ -312,7 +312,7 @@ def leaves(data: object, path: tuple[object, ...] = ()) -> Iterator[tuple[tuple[
         case _:
             yield path, repr(data)
     for step, value in items:
-        yield from leaves(value, (*path, step))
+        yield from leaves(value, (*path, *([step] if isinstance(step, str) else [])))
 
 
 def added(old: str, new: str) -> int:
