@@ -139,7 +139,7 @@ class Fixes:
         after = self._after[tried]
         if after is None or after[key] >= self._before[key] or not after <= self._before:
             return 0
-        rows = [row for (_, row), count in (self._before - after).items() for _ in range(count)]
+        rows = [row for _, row in (self._before - after).elements()]
         found = {cell for row in rows if isinstance(row, tuple) for cell in row}
         if change.limited and not find_readers(self._stacks, change.limited) <= found:
             return 0  # it would limit a resource without a finding
