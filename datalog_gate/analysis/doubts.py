@@ -1,35 +1,49 @@
 """Doubts: the stacks for which a lifted program may derive wrong rows.
 
 Tables cannot hold every value and row. A row may lack values, which are null there. A row that may not exist is in a
-relation of its own. A stack is in doubt about a derived relation if such a row fits a rule as far as it is known::
+relation of its own. Rows of a derived relation are in doubt if such a row fits a rule as far as it is known::
 
-    p(root, x) :- q(root, x, y), r(y), not s(root, x).      =>      doubt#p(root) :- q#2(root), q(root, x, null).
-    (q may lack y; a row of s may not exist)                        doubt#p(root) :- s?(root, x).
+    p(root, x) :- q(root, x, y), r(y), not s(root, x).      =>      doubt#p#1(root, x) :- q#2(root), q(root, x, null).
+    (q may lack y; a row of s may not exist)                        doubt#p#1(root, x) :- s?(root, x).
 
-This may report too many stacks, never too few: literals of a body that may be wrong or fail are left out. A root whose
-doubt meets an error is in doubt too.
+This may report too many rows, never too few: literals of a body that may be wrong or fail are left out, and a doubt has
+only those columns of the relation that the others give; all rows with these values are in doubt. A root whose doubt
+meets an error is in doubt too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lifting import ROOT_COLUMN, ROOT_VARIABLE, Lifted
 from datalog_gate.analysis.program import variables
 from datalog_gate.base.records import dataclass, field, replace
-from datalog_gate.schema.declaration import MAYBE, Relation, RelationRef
+from datalog_gate.schema.declaration import MAYBE, Column, Relation, RelationRef
 from datalog_gate.schema.signatures import KIND_TESTS
+
+MOST_VERSIONS = 4
+"""The most relations of doubts about a relation that have different columns of it."""
+
+
+class DoubtfulRows(NamedTuple):
+    """Rows that may be wrong: those with the values that a relation of doubts has."""
+
+    relation: RelationRef
+    """The relation of these rows."""
+    positions: tuple[int, ...]
+    """The columns of it that the relation of doubts has, after the root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """A program that derives the roots in doubt, too."""
+    """A program that derives what is in doubt, too."""
 
     lifted: Lifted
-    relations: Mapping[RelationRef, RelationRef]
-    """By relation, the relation of the roots that are in doubt about it."""
+    relations: Mapping[RelationRef, DoubtfulRows]
+    """What each relation of doubts says."""
 
 
 def lacking(relation: str, column: int) -> str:
@@ -50,24 +64,23 @@ def with_doubts(lifted: Lifted, columns: Mapping[str, Set[int]]) -> Doubts:
     made = _Doubts(columns)
     strata: list[ir.Stratum] = []
     for stratum in program.strata:
-        before = -1
-        rules: list[ir.CheckedRule] = []
-        while before < len(made.relations):
-            before = len(made.relations)
-            pairs = [(rule.relation, doubt) for rule in stratum.rules for doubt in made.of(rule)]
-            made.relations |= {name: doubt.relation for name, doubt in pairs}
-            rules = [doubt for _, doubt in pairs]
-        if rules:
+        if rules := made.of(stratum):
             strata.append(ir.Stratum(tuple({rule.relation: None for rule in rules}), tuple(rules), stratum.recursive))
-    names = frozenset((*added, *columns, *made.relations.values()))
-    relations |= {name: _roots(str(name)) for name in made.relations.values()}
+    doubts: dict[RelationRef, DoubtfulRows] = {
+        doubt: DoubtfulRows(name, positions)
+        for name, versions in made.relations.items()
+        for positions, doubt in versions.items()
+    }
+    for doubt, (of, positions) in doubts.items():
+        relations[doubt] = _roots(str(doubt), *(relations[of].columns[at] for at in positions))
     inputs = program.inputs | added | columns.keys()
     whole = ir.CheckedProgram(relations, inputs, (*program.strata, *strata))
-    return Doubts(Lifted(whole, lifted.relations | names), made.relations)
+    return Doubts(Lifted(whole, lifted.relations | added | columns.keys() | doubts.keys()), doubts)
 
 
-def _roots(name: str) -> Relation:
-    return Relation(name, (ROOT_COLUMN,), key=(ROOT_COLUMN.name,), generated="doubt")
+def _roots(name: str, *more: Column) -> Relation:
+    columns = (ROOT_COLUMN, *more)
+    return Relation(name, columns, key=tuple(column.name for column in columns), generated="doubt")
 
 
 @dataclass(slots=True)
@@ -75,11 +88,25 @@ class _Doubts:
     """Builds the rules of doubts."""
 
     columns: Mapping[str, Set[int]]
-    relations: dict[RelationRef, RelationRef] = field(default_factory=dict)
-    """The relations of doubts, by the relation in doubt."""
+    relations: dict[RelationRef, dict[tuple[int, ...], str]] = field(default_factory=dict)
+    """The relations of doubts, by the relation in doubt and the positions of the columns that they have of it."""
 
-    def of(self, rule: ir.CheckedRule) -> Iterator[ir.CheckedRule]:
-        """Yield a rule for each way in which a wrong read makes a derived row doubtful."""
+    def of(self, stratum: ir.Stratum) -> list[ir.CheckedRule]:
+        """The rules of doubts about the relations of a stratum."""
+        while doubtful := {
+            rule.relation: dict[tuple[int, ...], str]()
+            for rule in stratum.rules
+            if rule.relation not in self.relations and not all(self.is_sure(match) for match, _ in _ways(rule.body))
+        }:
+            self.relations |= doubtful
+        rules: list[ir.CheckedRule] = []
+        before = -1
+        while before < (before := sum(map(len, self.relations.values()))):
+            rules = [doubt for rule in stratum.rules for doubt in self.doubt(rule)]
+        return rules
+
+    def doubt(self, rule: ir.CheckedRule) -> Iterator[ir.CheckedRule]:
+        """Yield a rule for each way in which a wrong read makes derived rows doubtful."""
         occurrences = Counter(rule.arguments)
         for literal in rule.body:
             occurrences.update(variables(literal))
@@ -89,7 +116,18 @@ class _Doubts:
                 given = dict.fromkeys((*source, *known))
                 bound = {var for literal in given for var in variables(literal)}
                 tests = [other for other in others if self.is_test(other, bound, occurrences)]
-                yield ir.CheckedRule(f"doubt#{rule.relation}", (ROOT_VARIABLE,), (*given, *tests), rule.span)
+                given_terms = [isinstance(term, ir.Const) or term in bound for term in rule.arguments]
+                positions = tuple(at for at, is_given in enumerate(given_terms) if at and is_given)
+                name, positions = self.version(rule.relation, positions)
+                arguments = (ROOT_VARIABLE, *(rule.arguments[at] for at in positions))
+                yield ir.CheckedRule(name, arguments, (*given, *tests), rule.span)
+
+    def version(self, relation: RelationRef, positions: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        """The relation of doubts with columns of a relation, or with none if there are too many already."""
+        versions = self.relations[relation]
+        if positions not in versions and len(versions) >= MOST_VERSIONS:
+            positions = ()
+        return versions.setdefault(positions, "#".join(("doubt", str(relation), *map(str, positions)))), positions
 
     def is_test(self, literal: ir.CheckedLiteral, bound: Set[ir.Var], occurrences: Mapping[ir.Operand, int]) -> bool:
         """Whether the literal tests bound variables. Other variables of a negation must occur only in it."""
@@ -99,10 +137,11 @@ class _Doubts:
         return not isinstance(literal, ir.Match) and self.is_sure(literal) and bound >= own.keys()
 
     def sources(self, match: ir.Match) -> Iterator[list[ir.Match]]:
-        """What may be wrong where a match reads: the roots in doubt of a derived relation, or rows of an input."""
+        """What may be wrong where a match reads: doubtful rows of a derived relation, or rows of an input."""
         name, span = match.relation, match.span
         if name in self.relations:
-            yield [ir.Match(self.relations[name], (ROOT_VARIABLE,), span)]
+            for positions, doubt in [*self.relations[name].items()]:
+                yield [ir.Match(doubt, (ROOT_VARIABLE, *(match.arguments[at] for at in positions)), span)]
             return
         lack, maybe = (self.columns.get(f"{name}{end}", frozenset[int]()) for end in ("", MAYBE))
         for column in lack & set(match.columns):
@@ -117,8 +156,8 @@ class _Doubts:
     def is_sure(self, literal: ir.CheckedLiteral) -> bool:
         """Whether the literal reads nothing wrong and never fails."""
         match literal:
-            case ir.Match():
-                return not any(True for _ in self.sources(literal))
+            case ir.Match(name):
+                return name not in self.relations and not any(True for _ in self.sources(literal))
             case ir.Compare(comparator="=" | "!="):
                 return True
             case ir.Call(builtin):

@@ -130,7 +130,7 @@ class _StoredJudgement:
                 self._lacking[name, at].add(root)
         self._doubts = with_doubts(asked.lifted, columns)
         self._tables = {*asked.tables, *columns}
-        doubts = {doubt for name, doubt in self._doubts.relations.items() if name in asked.policies}
+        doubts = {doubt for doubt, rows in self._doubts.relations.items() if rows.relation in asked.policies}
         self._program = compile_program(
             self._doubts.lifted, frozenset({*asked.policies, *doubts}), store.database.dialect
         )
@@ -173,7 +173,7 @@ class _StoredJudgement:
         if current and (apart := self._everything.difference(policies.values())):
             left |= {root: {*apart} for root in current}
         answer = self._evaluate(current, counted)
-        doubted = {doubt: name for name, doubt in self._doubts.relations.items() if name in policies}
+        doubted = {doubt: of for doubt, (of, _) in self._doubts.relations.items() if of in policies}
         unsettled = {(root, doubted.get(relation, relation)) for root, relation in answer.unsettled}
         unsettled = {pair for pair in unsettled if pair[1] in policies}
         doubts = answer.counts if counted else answer.rows
