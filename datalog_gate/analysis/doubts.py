@@ -14,7 +14,7 @@ meets an error is in doubt too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
@@ -67,9 +67,9 @@ def with_doubts(lifted: Lifted, columns: Mapping[str, Set[int]]) -> Doubts:
         if rules := made.of(stratum):
             strata.append(ir.Stratum(tuple({rule.relation: None for rule in rules}), tuple(rules), stratum.recursive))
     doubts: dict[RelationRef, DoubtfulRows] = {
-        doubt: DoubtfulRows(name, positions)
+        doubt: DoubtfulRows(name, version.positions)
         for name, versions in made.relations.items()
-        for positions, doubt in versions.items()
+        for version, doubt in versions.items()
     }
     for doubt, (of, positions) in doubts.items():
         relations[doubt] = _roots(str(doubt), *(relations[of].columns[at] for at in positions))
@@ -83,18 +83,27 @@ def _roots(name: str, *more: Column) -> Relation:
     return Relation(name, columns, key=tuple(column.name for column in columns), generated="doubt")
 
 
+class _Version(NamedTuple):
+    """A kind of doubts about a relation."""
+
+    positions: tuple[int, ...] = ()
+    """The columns of it that are known."""
+    lacking: tuple[int, ...] = ()
+    """Other columns, if only their values are in doubt: without them the rows are there."""
+
+
 @dataclass(slots=True)
 class _Doubts:
     """Builds the rules of doubts."""
 
     columns: Mapping[str, Set[int]]
-    relations: dict[RelationRef, dict[tuple[int, ...], str]] = field(default_factory=dict)
-    """The relations of doubts, by the relation in doubt and the positions of the columns that they have of it."""
+    relations: dict[RelationRef, dict[_Version, str]] = field(default_factory=dict)
+    """The relations of doubts, by the relation in doubt."""
 
     def of(self, stratum: ir.Stratum) -> list[ir.CheckedRule]:
         """The rules of doubts about the relations of a stratum."""
         while doubtful := {
-            rule.relation: dict[tuple[int, ...], str]()
+            rule.relation: dict[_Version, str]()
             for rule in stratum.rules
             if rule.relation not in self.relations and not all(self.is_sure(match) for match, _ in _ways(rule.body))
         }:
@@ -111,47 +120,54 @@ class _Doubts:
         for literal in rule.body:
             occurrences.update(variables(literal))
         for match, others in _ways(rule.body):
-            for source in self.sources(match):
+            for source, lacking in self.sources(match):
                 known = [other for other in others if isinstance(other, ir.Match) and self.is_sure(other)]
                 given = dict.fromkeys((*source, *known))
-                bound = {var for literal in given for var in variables(literal)}
+                bound = _bound(given, others)
                 tests = [other for other in others if self.is_test(other, bound, occurrences)]
-                given_terms = [isinstance(term, ir.Const) or term in bound for term in rule.arguments]
-                positions = tuple(at for at, is_given in enumerate(given_terms) if at and is_given)
-                name, positions = self.version(rule.relation, positions)
-                arguments = (ROOT_VARIABLE, *(rule.arguments[at] for at in positions))
+                is_given = [isinstance(term, ir.Const) or term in bound for term in rule.arguments]
+                version = _Version(tuple(at for at in range(1, len(is_given)) if is_given[at]))
+                version = version._replace(lacking=_passed_on(match, lacking, rule, occurrences))
+                name, version = self.version(rule.relation, version)
+                arguments = (ROOT_VARIABLE, *(rule.arguments[at] for at in version.positions))
                 yield ir.CheckedRule(name, arguments, (*given, *tests), rule.span)
 
-    def version(self, relation: RelationRef, positions: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-        """The relation of doubts with columns of a relation, or with none if there are too many already."""
+    def version(self, relation: RelationRef, version: _Version) -> tuple[str, _Version]:
+        """The relation of doubts of a kind, or of the one without columns if there are too many kinds already."""
         versions = self.relations[relation]
-        if positions not in versions and len(versions) >= MOST_VERSIONS:
-            positions = ()
-        return versions.setdefault(positions, "#".join(("doubt", str(relation), *map(str, positions)))), positions
+        if version not in versions and len(versions) >= MOST_VERSIONS:
+            version = _Version()
+        known, lacking = ("#".join(map(str, columns)) for columns in version)
+        return versions.setdefault(version, f"doubt#{relation}#{known}~{lacking}"), version
 
-    def is_test(self, literal: ir.CheckedLiteral, bound: Set[ir.Var], occurrences: Mapping[ir.Operand, int]) -> bool:
+    def is_test(
+        self, literal: ir.CheckedLiteral, bound: Set[ir.Operand], occurrences: Mapping[ir.Operand, int]
+    ) -> bool:
         """Whether the literal tests bound variables. Other variables of a negation must occur only in it."""
         own = Counter(variables(literal))
         if isinstance(literal, ir.Without):
             own = Counter({var: count for var, count in own.items() if occurrences[var] > count})
         return not isinstance(literal, ir.Match) and self.is_sure(literal) and bound >= own.keys()
 
-    def sources(self, match: ir.Match) -> Iterator[list[ir.Match]]:
-        """What may be wrong where a match reads: doubtful rows of a derived relation, or rows of an input."""
+    def sources(self, match: ir.Match) -> Iterator[tuple[list[ir.Match], Sequence[int]]]:
+        """What may be wrong where a match reads: doubtful rows of a derived relation, or rows of an input. With it the
+        columns of the match, if only their values are in doubt."""
         name, span = match.relation, match.span
         if name in self.relations:
-            for positions, doubt in [*self.relations[name].items()]:
-                yield [ir.Match(doubt, (ROOT_VARIABLE, *(match.arguments[at] for at in positions)), span)]
+            for (positions, values), doubt in [*self.relations[name].items()]:
+                if not values or not {*match.columns}.isdisjoint(values):
+                    known = (ROOT_VARIABLE, *(match.arguments[at] for at in positions))
+                    yield [ir.Match(doubt, known, span)], values
             return
         lack, maybe = (self.columns.get(f"{name}{end}", frozenset[int]()) for end in ("", MAYBE))
         for column in lack & set(match.columns):
             arguments = [None if at in lack else term for at, term in enumerate(match.arguments)]
             arguments[column] = ir.Const(None)
             roots = ir.Match(lacking(str(name), column), (ROOT_VARIABLE,), span)
-            yield [roots, replace(match, arguments=tuple(arguments))]
+            yield [roots, replace(match, arguments=tuple(arguments))], [column]
         if f"{name}{MAYBE}" in self.columns:
             arguments = [None if at in maybe else term for at, term in enumerate(match.arguments)]
-            yield [ir.Match(f"{name}{MAYBE}", tuple(arguments), span)]
+            yield [ir.Match(f"{name}{MAYBE}", tuple(arguments), span)], ()
 
     def is_sure(self, literal: ir.CheckedLiteral) -> bool:
         """Whether the literal reads nothing wrong and never fails."""
@@ -178,3 +194,27 @@ def _ways(
                 yield literal, others
             case ir.Without() | ir.Fold():
                 yield from _ways(literal.body, others)
+
+
+def _passed_on(
+    match: ir.Match, lacking: Sequence[int], rule: ir.CheckedRule, occurrences: Mapping[ir.Operand, int]
+) -> tuple[int, ...]:
+    """The columns of a rule that get the lacking values of a match, if nothing else reads these."""
+    values = [term for at in lacking if (term := match.arguments[at]) is not None]
+    columns = tuple(at for at, term in enumerate(rule.arguments) if term in values)
+    is_read = not all(isinstance(value, ir.Var) for value in values) or len({*values}) < len(values)
+    is_read |= sum([occurrences[value] for value in values]) > len(columns) + len(values)
+    return () if is_read or match not in rule.body else columns
+
+
+def _bound(given: Iterable[ir.Match], others: Sequence[ir.CheckedLiteral]) -> set[ir.Operand]:
+    """The variables of matches, and those that equal one of them or a constant."""
+    bound: set[ir.Operand] = {var for match in given for var in variables(match)}
+    equal = [{other.left, other.right} for other in others if isinstance(other, ir.Compare) and other.comparator == "="]
+    while more := [
+        pair
+        for pair in equal
+        if not pair <= bound and any(isinstance(term, ir.Const) or term in bound for term in pair)
+    ]:
+        bound.update(*more)
+    return bound

@@ -14,7 +14,7 @@ from datalog_gate.analysis.lifting import Facts, Lifted, lift
 from datalog_gate.base.values import Row
 from datalog_gate.engine.native import evaluate
 from datalog_gate.schema.declaration import MAYBE, RelationRef
-from tests.programs import HERE, X, edge, node, place, program, short_budget, written
+from tests.programs import HERE, X, Y, edge, node, place, program, short_budget, written
 from tests.sampling import sample
 from tests.unit.analysis.test_lifting import Answer, Case, answer, cases
 
@@ -138,4 +138,30 @@ def test_what_is_sure_and_never_fails_keeps_stacks_out_of_doubt() -> None:
         "not equal": {"a", "c"},
         "not failing": {"a", "b", "c"},
         "not read": {"a", "b", "c"},
+    }
+
+
+def test_a_row_is_certain_without_the_value_that_lacks() -> None:
+    rules = [
+        ir.CheckedRule("passed", (X, Y), (node(X), edge(X, Y)), place(1)),
+        ir.CheckedRule("there", (X,), (node(X), ir.Match("passed", (X, None), place(2))), place(2)),
+        ir.CheckedRule("equal", (X,), (node(X), ir.Match("passed", (X, ir.Const(1)), place(3))), place(3)),
+        ir.CheckedRule("joined", (X, Y), (node(X), edge(X, Y), node(Y)), place(4)),
+        ir.CheckedRule("there too", (X,), (node(X), ir.Match("joined", (X, None), place(5))), place(5)),
+    ]
+    lifted = lift(program(*(ir.Stratum((rule.relation,), (rule,), False) for rule in rules)), {"node", "edge"})
+    doubts = with_doubts(lifted, {"edge": {2}})
+    known: Facts = {
+        "root#": [("a",)],
+        "node": [("a", 1), ("a", 2)],
+        "edge": [("a", 1, None), ("a", 2, 2)],
+        "edge#2": [("a",)],
+    }
+    model = evaluate(doubts.lifted.program, known)
+    found = {(name, positions): model.rows(doubt) for doubt, (name, positions) in doubts.relations.items()}
+    assert {key: set(rows) for key, rows in found.items()} == {
+        ("passed", (1,)): {("a", 1)},
+        ("equal", (1,)): {("a", 1)},
+        ("joined", (1, 2)): {("a", 1, 1), ("a", 1, 2)},
+        ("there too", (1,)): {("a", 1)},
     }
