@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
-from datalog_gate.base.records import dataclass
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Fold,
+    Match,
+    Operand,
+    Var,
+    renamed,
+    variables,
+)
+from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.examples.case_building import Case
 from datalog_gate.examples.effort import Effort
-from datalog_gate.examples.example_search import STEPS, PolicyExamples, find_examples
+from datalog_gate.examples.example_search import STEPS, STEPS_FOR_EXAMPLE, CaseOrigin, ExampleSearch, PolicyExamples
 from datalog_gate.examples.judge import Judge
+from datalog_gate.examples.literals import Aim, negate
+from datalog_gate.examples.variations import shrink
+from datalog_gate.schema.declaration import RelationRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,22 +39,114 @@ class RuleDifference:
 
 
 def find_differences(old: PolicySet, new: PolicySet, ids: Collection[str] = ()) -> Iterator[RuleDifference]:
-    """Find the examples of the policies of either set, of all or of those with the ids, on which the sets differ: at
-    most one that is newly denied, and one that no longer is."""
+    """Find cases that only one of the sets denies, by all policies or by those with the ids: at most one for each
+    policy that is newly denied, and one that no longer is. They are examples of the policies, or are searched from the
+    conditions that only one set has. Policies with the same rules are not searched."""
     sets = [{policy.id: policy for policy in rules.policies} for rules in (old, new)]
     for identifier in sorted(ids or sets[0].keys() | sets[1].keys()):
-        judges: list[Judge | None] = []
-        cases: list[Case] = []
-        for rules, policies in zip((old, new), sets, strict=True):
-            policy = policies.get(identifier)
-            judges.append(Judge(rules, policy, Effort(STEPS)) if policy else None)
-            cases += list_cases(find_examples(rules, policy)) if policy else []
-        told: set[bool] = set()
-        for case in cases:
-            before, after = (_denies(judge, case) for judge in judges)
-            if before is not None and after is not None and before is not after and after not in told:
-                told.add(after)
-                yield RuleDifference(identifier, after, case)
+        versions = [
+            _Version(rules, policies[identifier]) if identifier in policies else None
+            for rules, policies in zip((old, new), sets, strict=True)
+        ]
+        yield from _find_differences(identifier, *versions)
+
+
+def _find_differences(identifier: str, old: _Version | None, new: _Version | None) -> Iterator[RuleDifference]:
+    if old and new:
+        if old.rules == new.rules and old.policy.on == new.policy.on:
+            return
+        old.compare(new)
+        new.compare(old)
+    cases = [case for version in (old, new) if version for case in list_cases(version.find())]
+    for newly, denying, passing in ((True, new, old), (False, old, new)):
+        if denying is None:
+            continue
+        found = (case for case in cases if denying.only_denies(case))
+        case = next(found, None) or (denying.find_difference(passing) if passing else None)
+        if case is not None:
+            yield RuleDifference(identifier, newly, case)
+
+
+class _Version(ExampleSearch):
+    """A policy in one of the sets, which may be compared with its other version."""
+
+    def __init__(self, rules: PolicySet, policy: Policy) -> None:
+        super().__init__(rules, policy)
+        self.rules = {_without_names(rule) for rule in self.unfolder.rules}
+        self._other: Judge | None = None
+        self._wanted: Callable[[Case], bool] | None = None
+        self._uses: Mapping[int, int] = {}
+
+    def compare(self, other: _Version) -> None:
+        """Take the other version to compare with, and the rows that only its rules read."""
+        self.judge.accept(other.judge)
+        self._other = Judge(other.judge.rules, other.policy, Effort(STEPS))
+        self._other.accept(self.judge)
+
+    def only_denies(self, case: Case) -> bool:
+        """Whether this version denies the case and the other one, if there is one, lets it pass."""
+        return self.judge.denies(case) and (self._other is None or self._other.passes(case))
+
+    def find(self) -> PolicyExamples:
+        """The examples of this version."""
+        found = super().find()
+        self._uses = dict(self.unfolder.uses)
+        return found
+
+    def find_difference(self, other: _Version) -> Case | None:
+        """A small case that only this version denies, from the rules that only one version has. It is searched among
+        rules that the examples use little, and then among all alike."""
+        for is_new in (True, False):
+            for version in (self, other):
+                version.effort.left = STEPS
+                version.unfolder.uses = {rule: times * is_new for rule, times in version._uses.items()}
+            for case in chain(
+                (self._find_case(aim, self.only_denies) for aim in self._list_aims(other)),
+                (other._find_case(aim, self.only_denies, rules) for aim, rules in other._list_ways(self)),
+            ):
+                if case:
+                    return case
+        return None
+
+    def _find_case(self, aim: Aim, wanted: Callable[[Case], bool], rules: frozenset[int] = frozenset()) -> Case | None:
+        """A small case of the kind that is wanted, from a part of a rule. Where there is a choice, the `rules` lead."""
+        self._wanted = wanted
+        self.effort.begin(STEPS_FOR_EXAMPLE)
+        case, _ = next(self._cases(aim, CaseOrigin(0, self.tops[0], rules, {})), (None, None))
+        if case is None:
+            return None
+        refused = self.judge.refusals(case)
+        return shrink(case, self.catalogue, lambda smaller: wanted(smaller) and self.judge.refusals(smaller) <= refused)
+
+    def _list_aims(self, other: _Version) -> Iterator[Aim]:
+        """For each rule that it holds, and that in a rule of only the other version a condition does not; then for each
+        rule of only this version that it holds."""
+        rivals = [rule for rule in other.unfolder.rules if _without_names(rule) not in self.rules]
+        bodies = [
+            (number, body)
+            for number, rule in enumerate(self.unfolder.rules)
+            for rival in rivals
+            if rival.relation == rule.relation
+            for body in _contradict(rule, rival)
+        ]
+        bodies += [
+            (number, rule.body)
+            for number, rule in enumerate(self.unfolder.rules)
+            if _without_names(rule) not in other.rules
+        ]
+        for number, body in bodies:
+            rule = self.unfolder.rules[number]
+            yield Aim(rule.span, "", rule.span, True, {}, {number: replace(rule, body=body)})
+
+    def _list_ways(self, other: _Version) -> Iterator[tuple[Aim, frozenset[int]]]:
+        """For each rule of only this version: that a negation is false, and the rules that lead from it to the rule."""
+        for number, rule in enumerate(self.unfolder.rules):
+            for condition in self.conditions if _without_names(rule) not in other.rules else ():
+                if number in self.unfolder.reach_of(condition.false):
+                    yield condition, self.unfolder.leading_to(number)
+
+    def _shows(self, aim: Aim, case: Case) -> bool:
+        return self._wanted(case) if self._wanted else super()._shows(aim, case)
 
 
 def list_cases(found: PolicyExamples) -> list[Case]:
@@ -45,9 +154,57 @@ def list_cases(found: PolicyExamples) -> list[Case]:
     return [case for example in found.examples for case in (example.case, *(flip.case for flip in example.flips))]
 
 
-def _denies(judge: Judge | None, case: Case) -> bool | None:
-    """Whether the policy denies the case; None if it can't be judged. A policy that is not there denies nothing."""
-    if judge is None:
-        return False
-    verdict = judge.judge(case)
-    return verdict.denies if verdict and not verdict.fails else None
+def _contradict(rule: CheckedRule, rival: CheckedRule) -> Iterator[tuple[CheckedLiteral, ...]]:
+    """The bodies of a rule, each with what makes a condition false that only the other rule has."""
+    own = {_without_numbers(literal): literal for literal in rule.body}
+    names: dict[Var, Operand] = {}
+    given: list[CheckedLiteral] = []
+    for literal in rival.body:
+        literal = renamed(literal, names)
+        twin = own.get(_without_numbers(literal))
+        outputs = _list_outputs(literal)
+        if outputs:
+            same = _list_outputs(twin) if twin else [Var(output.name, f"{output.generated}'") for output in outputs]
+            names |= dict(zip(outputs, same, strict=True))
+            given += [] if twin else [renamed(literal, names)]
+        elif not twin:
+            if isinstance(literal, Match):
+                yield from _change_columns(rule, literal)
+            yield (*rule.body, *given, *negate(literal, rule.body))
+
+
+def _change_columns(rule: CheckedRule, rival: Match) -> Iterator[tuple[CheckedLiteral, ...]]:
+    """The bodies of a rule, each with another value in a column that a match of another rule has."""
+    for at, literal in enumerate(rule.body):
+        if isinstance(literal, Match) and literal.relation == rival.relation:
+            for column, term in rival.column_terms:
+                if literal.arguments[column] is None:
+                    value = Var("", f"other{column}")
+                    match = replace(
+                        literal, arguments=(*literal.arguments[:column], value, *literal.arguments[column + 1 :])
+                    )
+                    differs = Compare("!=", value, term, rival.span)
+                    yield (*rule.body[:at], match, *rule.body[at + 1 :], differs)
+
+
+def _list_outputs(literal: CheckedLiteral) -> list[Var]:
+    """The variables that a call or an aggregate gives."""
+    if isinstance(literal, Call):
+        return [term for term in literal.outputs if isinstance(term, Var)]
+    return [literal.target] if isinstance(literal, Fold) else []
+
+
+def _without_numbers(literal: CheckedLiteral) -> CheckedLiteral:
+    """The literal, with its generated variables numbered from 0, so that it equals one of another program."""
+    generated = dict.fromkeys(variable for variable in variables(literal) if variable.generated)
+    numbered: CheckedLiteral = renamed(
+        literal, {variable: Var(variable.name, f"{at}") for at, variable in enumerate(generated)}
+    )
+    return numbered
+
+
+def _without_names(rule: CheckedRule) -> tuple[RelationRef, Sequence[Operand], Sequence[CheckedLiteral]]:
+    """The rule with numbers for its variables, so that it equals one with other names."""
+    inside = (variable for literal in rule.body for variable in variables(literal))
+    names = {variable: Var("", f"{at}") for at, variable in enumerate(dict.fromkeys(inside))}
+    return rule.relation, renamed(rule.arguments, names), renamed(rule.body, names)

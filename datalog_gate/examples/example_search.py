@@ -99,7 +99,7 @@ class UnshownCondition(NamedTuple):
     reason: str
 
 
-class _Origin(NamedTuple):
+class CaseOrigin(NamedTuple):
     """How a case was found: the seed, the rule of the policy, and all rules that were unfolded."""
 
     seed: int
@@ -118,7 +118,7 @@ class _ExampleDraft:
     span: Span
     refused: frozenset[str]
     shown: set[int]
-    origin: _Origin
+    origin: CaseOrigin
     new: set[int] = field(default_factory=set)
     """The rules that no example before it shows."""
     flips: list[Flip] = field(default_factory=list)
@@ -144,10 +144,12 @@ class PolicyExamples:
 
 def find_examples(rules: PolicySet, policy: Policy) -> PolicyExamples:
     """Find an example from each rule of the policy, if possible."""
-    return _ExampleSearch(rules, policy).find()
+    return ExampleSearch(rules, policy).find()
 
 
-class _ExampleSearch:
+class ExampleSearch:
+    """A search for examples of a policy."""
+
     def __init__(self, rules: PolicySet, policy: Policy) -> None:
         self.policy = policy
         self.effort = Effort(STEPS)
@@ -172,6 +174,7 @@ class _ExampleSearch:
         self.drafts: list[_ExampleDraft] = []
 
     def find(self) -> PolicyExamples:
+        """The examples, each with near cases that pass."""
         waiting = sorted(self.branches, key=lambda aim: aim.goals.keys().isdisjoint(self.tops))
         while waiting and self.effort.left > STEPS_FOR_FLIPS:
             self._show(waiting.pop(0))
@@ -265,7 +268,7 @@ class _ExampleSearch:
             return self.judge.denies(case) and without.passes(case)
         return self.judge.passes(case) and (without.denies(case) if aim.is_alone else without.stops(case))
 
-    def _cases(self, aim: Aim, near: _Origin | None = None) -> Iterator[tuple[Case, _Origin]]:
+    def _cases(self, aim: Aim, near: CaseOrigin | None = None) -> Iterator[tuple[Case, CaseOrigin]]:
         """Cases that show what is aimed at; the last is the first that Heat accepts. The search begins `near` another
         case."""
         for seed in sorted(range(SEEDS), key=lambda seed: bool(near and near.seed != seed)):
@@ -283,7 +286,7 @@ class _ExampleSearch:
                         if usual not in self.policy.on:
                             case.setdefault("action", min(self.policy.on))
                         if self._shows(aim, case):
-                            yield case, _Origin(seed, top, sketch.rules, self._values(sketch, bindings))
+                            yield case, CaseOrigin(seed, top, sketch.rules, self._values(sketch, bindings))
                             if not self.judge.refusals(case):
                                 return
                         elif len(self.missed) < MOST_MISSED and not aim.denies and self.judge.denies(case):
@@ -341,7 +344,7 @@ class _ExampleSearch:
             self.read.add(other.relation)  # one of the type is enough
             yield change_types(case, kind, other, self.catalogue)
 
-    def _add_flip(self, aim: Aim, origin: _Origin) -> bool:
+    def _add_flip(self, aim: Aim, origin: CaseOrigin) -> bool:
         """Add a flip that is found from its condition, to the nearest example of its rule; whether there is one."""
         self.effort.begin(STEPS_FOR_FLIP)
         self.missed.clear()

@@ -60,6 +60,13 @@ class Judge:
         self._inventories: dict[str, Inventory] = {}
         self._variants: dict[object, Judge] = {}
 
+    def accept(self, other: Judge) -> None:
+        """Also judge cases of another judge, with rows for what only its rules read."""
+        program, more = self.rules.program, other.rules.program
+        derived = {relation for stratum in program.strata for relation in stratum.relations}
+        relations, inputs = {**more.relations, **program.relations}, program.inputs | (more.inputs - derived)
+        self.rules = replace(self.rules, program=CheckedProgram(relations, inputs, program.strata))
+
     def variant(self, changed: Mapping[int, CheckedRule]) -> Judge:
         """The judge by other rules in place of some, by their number in the program."""
         key = tuple(sorted((number, id(rule)) for number, rule in changed.items()))

@@ -162,14 +162,17 @@ def _columns(
 def _literal_conditions(number: int, rule: CheckedRule, at: int, text: str) -> Iterator[Aim]:
     """The condition that is the whole literal, if it can be left out."""
     literal, others = rule.body[at], (*rule.body[:at], *rule.body[at + 1 :])
-    if not text or isinstance(literal, Fold) or _binding(literal, others):
-        return
-    false: tuple[CheckedLiteral, ...] = (Without((literal,), literal.span),)
+    if text and not isinstance(literal, Fold) and not _binding(literal, others):
+        yield _condition(number, rule, literal, text, others, negate(literal, others))
+
+
+def negate(literal: CheckedLiteral, others: Sequence[CheckedLiteral]) -> tuple[CheckedLiteral, ...]:
+    """What says, beside the other literals of a body, that a test or match is false."""
     if isinstance(literal, Compare):
-        false = (replace(literal, comparator=NEGATED[literal.comparator]),)
-    elif isinstance(literal, Without):
-        false = _local(literal, others)
-    yield _condition(number, rule, literal, text, others, false)
+        return (replace(literal, comparator=NEGATED[literal.comparator]),)
+    if isinstance(literal, Without):
+        return _local(literal, others)
+    return (Without((literal,), literal.span),)
 
 
 def _condition(

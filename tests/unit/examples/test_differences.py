@@ -1,0 +1,97 @@
+"""Cases that two policy sets judge differently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
+from datalog_gate.examples.differences import find_differences
+
+LIMITS = "relation tagged(tag: string) key(tag). relation excused(tag: string) key(tag).\n"
+
+
+def policies(text: str) -> PolicySet:
+    return load([RuleFile("m", "m.dl", f'{LIMITS}@deny("a", "no")\n{text}')])
+
+
+def differences(old: str, new: str) -> list[tuple[str, bool, dict[str, Any], dict[str, Any]]]:
+    """The policy, whether it newly denies, the properties of the resources, and the inventory of each difference."""
+    return [
+        (
+            difference.policy,
+            difference.newly,
+            {name: data.get("properties", {}) for name, data in difference.case["stack"]["resources"].items()},
+            difference.case.get("inventory", {}),
+        )
+        for difference in find_differences(policies(old), policies(new))
+    ]
+
+
+SERVER = {"flavor": "m1.small"}
+TAGGED = "os:nova:server.tags(_id=s, _value=t), tagged(t)"
+CHANGES = {
+    "a bound": (
+        "p(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 > 500.",
+        "p(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 >= 500.",
+        [("a", True, {"volume": {"size": 500}}, {})],
+    ),
+    "a condition that alone read an input": (
+        f"p(s) :- {TAGGED}, not excused(t).",
+        f"p(s) :- {TAGGED}.",
+        [
+            (
+                "a",
+                True,
+                {"server": {"tags": ["tag-1"], **SERVER}},
+                {"m:tagged": [{"tag": "tag-1"}], "m:excused": [{"tag": "tag-1"}]},
+            )
+        ],
+    ),
+    "a condition for one network, and for all": (
+        "p(s) :- os:nova:server.networks(_id=s, network=n), not q(s, n). "
+        "q(s, n) :- os:nova:server.networks(_id=s, network=n, fixed_ip=ip), ip != null.",
+        "p(s) :- os:nova:server.networks(_id=s, network=n), not q(s, _). "
+        "q(s, n) :- os:nova:server.networks(_id=s, network=n, fixed_ip=ip), ip != null.",
+        [
+            (
+                "a",
+                False,
+                {"server": {"networks": [{"fixed_ip": "10.0.0.5"}], **SERVER}},
+                {},
+            )
+        ],
+    ),
+    "what is counted": (
+        "p(s) :- os:nova:server(_id=s), count{ i : os:nova:server.networks(_id=s, _index=i) } > 1.",
+        "p(s) :- os:nova:server(_id=s), count{ n : os:nova:server.networks(_id=s, network=n) } > 1.",
+        [("a", False, {"server": {"networks": [{}, {}], **SERVER}}, {})],
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_versions_differ_on_a_case_that_only_one_denies(change: str) -> None:
+    old, new, expected = CHANGES[change]
+    assert differences(old, new) == expected
+    assert differences(new, old) == [(policy, not newly, *case) for policy, newly, *case in expected]
+
+
+def test_a_policy_of_one_set_differs_on_its_own_example() -> None:
+    common = "p(s) :- os:nova:server(_id=s, name=null)."
+    old = policies(common)
+    new = policies(f'{common}\n@deny("b", "no")\nq(s) :- os:nova:server(_id=s, key_name=null).')
+    assert [(found.policy, found.newly) for found in find_differences(old, new)] == [("b", True)]
+    assert [(found.policy, found.newly) for found in find_differences(new, old)] == [("b", False)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"p(s) :- {TAGGED}, not excused(t).",
+        "p(server) :- q(tag), os:nova:server.tags(_id=server, _value=tag). q(t) :- tagged(t), not excused(t).",
+    ],
+)
+def test_other_names_and_another_order_are_no_difference(text: str) -> None:
+    assert differences(f"p(s) :- {TAGGED}, not excused(t).", text) == []
