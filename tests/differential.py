@@ -1,5 +1,8 @@
 """Compare the engines with the oracle over many generated programs.
 
+Programs with functions as terms are compared with their relational form too: on native, on pyDatalog, in SQL, and over
+values that are not known.
+
 python -m tests.differential COUNT [SEED]
 """
 
@@ -7,32 +10,40 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import NamedTuple
 
-from hypothesis import HealthCheck, given, reject, seed, settings
+from hypothesis import HealthCheck, given, note, reject, seed, settings
 
 from datalog_gate.analysis.check import check
+from datalog_gate.analysis.lifting import lift
 from datalog_gate.analysis.modern_form import modernize
 from datalog_gate.analysis.program import CheckedProgram, find_input
+from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError, RulesError
-from datalog_gate.base.values import Row
+from datalog_gate.base.values import Kind, Row, Unknown
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.least_model import Model
+from datalog_gate.engine.sql.database import Database, open_database
 from datalog_gate.language import ast
 from datalog_gate.language.parser import parse
+from datalog_gate.language.printer import print_module
+from datalog_gate.language.walk import nodes
+from datalog_gate.schema.declaration import certain_version
 from tests import oracle
+from tests.expressions import worded
 from tests.programs import Facts
-from tests.rule_texts import DECLARED, cases
+from tests.relational_form import relational
+from tests.rule_texts import DECLARED, INPUTS, GivenRows, cases
+from tests.sql_answers import answer as answer_in_sql
+from tests.sql_answers import difference, stack_facts
 
 Rows = dict[str, set[Row]]
 Answer = tuple[Rows, dict[str, set[tuple[Row, Span]]]]
-GivenRows = dict[str, list[Row]]
 MOST = 5000
 """How many assignments the oracle tries: more would take it seconds."""
 ENDING = Budget(facts=100_000)
@@ -49,17 +60,19 @@ def main(count: int, number: int) -> None:
     """Compare the engines on a number of programs that can be loaded, drawn by the seed, and print how far. The
     smallest case in which they differ is an error."""
     tally: Counter[str] = Counter()
-    with Apart() as apart:
+    with Apart() as apart, open_database() as database:
 
         @drawn(count, number)
         @given(cases())
         def compare(case: tuple[str, GivenRows]) -> None:
-            comparison = compared(*case, apart)
-            if comparison is None:
+            text, rows = case
+            note(f"{text}\n{rows}")
+            loaded = load(text)
+            if loaded is None:
                 tally["refused when loaded"] += 1
                 reject()
-            assert not comparison.difference, f"{case[0]}{case[1]}\n{comparison.difference}"
-            tally.update(comparison.verdicts)
+            tally.update(compared(*loaded, rows, apart, database))
+            tally.update(f"with {shape}" for shape, sign in SHAPES.items() if sign in text.removeprefix(DECLARED))
 
         compare()
     for verdict, times in tally.most_common():
@@ -72,41 +85,91 @@ def drawn(count: int, number: int) -> Callable[[Callable[..., None]], Callable[.
     return lambda check: every(seed(number)(check))
 
 
-class Compared(NamedTuple):
-    """The difference between engines and oracle, if any, and what was compared."""
-
-    difference: str
-    verdicts: tuple[str, ...] = ()
-
-
-def compared(text: str, rows: GivenRows, apart: Apart) -> Compared | None:
-    """Run the oracle and the engines; None if the rules are refused when they are loaded."""
-    loaded = load(text)
-    if loaded is None:
-        return None
-    module, program = loaded
+def compared(
+    module: ast.Module, program: CheckedProgram, rows: GivenRows, apart: Apart, database: Database
+) -> Iterator[str]:
+    """Run the oracle and the engines, and say what was compared. Errors: AssertionError for a difference."""
     try:
         expected = expected_answer(module, rows, MOST)
     except oracle.TooMuchError:
-        return Compared("", ("left out: too much for the oracle",))
-    facts = filled(program, rows)
-    modern = check([modernize(module)]).program
-    for form, engine in ((program, native.evaluate), (program, native.evaluate_once), (modern, native.evaluate)):
-        actual = answer(engine(form, facts, ENDING), module)
-        if actual != expected:
-            return Compared(f"native{' of the modern form' * (form is modern)}: {actual}\noracle: {expected}")
+        yield "left out: too much for the oracle"
+        return
     derived, errors = expected
-    verdicts = [f"with {shape}" for shape, sign in SHAPES.items() if sign in text.removeprefix(DECLARED)]
-    verdicts += ["with recursion"] * any(stratum.recursive for stratum in program.strata)
-    verdicts += ["with rows"] * any(derived.values()) + ["with errors"] * any(errors.values())
-    second = apart.answer(program, facts)
-    if isinstance(second, str):
-        if not second.startswith("pyDatalog refuses"):
-            return Compared(second)
-        return Compared("", ("refused by pyDatalog", *verdicts))
-    if any(errors.values()) or any(second[f"m:{name}"] != rows for name, rows in derived.items()):
-        return Compared(f"pydatalog: {second}\noracle: {expected}")
-    return Compared("", ("answered by pyDatalog too", *verdicts))
+    facts = filled(program, rows)
+    assert parse(print_module(module), "m.dl", "m") == (module, ()), "printed and parsed it is another"
+    assert answer(native.evaluate(program, facts, ENDING), module) == expected, "native"
+    assert answer(native.evaluate_once(program, facts, ENDING), module) == expected, "native, once"
+    modern = check([modernize(module)]).program
+    assert answer(native.evaluate(modern, facts, ENDING), module) == expected, "native, in modern form"
+    yield compared_apart(program, facts, expected, apart)
+    if has_functions(module):
+        yield from compared_as_relations(module, program, rows, apart, database)
+    yield from ["with recursion"] * any(stratum.recursive for stratum in program.strata)
+    yield from ["with rows"] * any(derived.values()) + ["with errors"] * any(errors.values())
+
+
+def compared_apart(program: CheckedProgram, facts: Facts, expected: Answer, apart: Apart) -> str:
+    """Compare what pyDatalog answers with what is expected."""
+    answered = apart.answer(program, facts)
+    if isinstance(answered, str):
+        assert answered.startswith("pyDatalog refuses"), answered
+        return "refused by pyDatalog"
+    derived, errors = expected
+    assert not any(errors.values()), "pyDatalog finds no error"
+    assert {name: answered[f"m:{name}"] for name in derived} == derived, "pyDatalog"
+    return "answered by pyDatalog too"
+
+
+def has_functions(module: ast.Module) -> bool:
+    """Whether a function is a term of a rule."""
+    return any(isinstance(node, ast.Function) for rule in module.rules for node in nodes((rule.head, *rule.body)))
+
+
+def compared_as_relations(
+    module: ast.Module, program: CheckedProgram, rows: GivenRows, apart: Apart, database: Database
+) -> Iterator[str]:
+    """Compare a program that native evaluates well with its relational form, and both with what SQL settles."""
+    written = relational(module)
+    form = check([written]).program
+    facts = filled(program, rows)
+    expected = answer(native.evaluate(program, facts, ENDING), module)
+    assert parse(print_module(written), "m.dl", "m") == (written, ()), "the relational form, printed and parsed"
+    assert expected_answer(written, rows, MOST) == expected, "the oracle, in relational form"
+    assert answer(native.evaluate(form, facts, ENDING), module) == expected, "native, in relational form"
+    yield f"{compared_apart(form, facts, expected, apart)}, in relational form"
+    for unknown in unknown_rows(rows):
+        assert answer_of_unknowns(form, module, unknown) == answer_of_unknowns(program, module, unknown), "unknowns"
+    given: GivenRows = {name: [("s", *row) for row in rows[name]] for name in rows}
+    for version in (program, form):
+        lifted = lift(version, version.inputs)
+        stacks = stack_facts(lifted, given)
+        assert difference(lifted, stacks, answer_in_sql(lifted, stacks, database)) == ""
+    yield "with functions as terms"
+
+
+def unknown_rows(rows: GivenRows) -> Iterator[GivenRows]:
+    """The rows with unknowns in place of the values in one column each, where the column has strings or numbers."""
+    for name, columns in INPUTS.items():
+        for at, kinds in enumerate(columns.values()):
+            if kinds & (Kind.STRING | Kind.NUMBER):
+                unknown = [
+                    (*row[:at], worded(f"u{number}", kinds=kinds), *row[at + 1 :])
+                    for number, row in enumerate(rows[name])
+                ]
+                yield {**rows, name: unknown}
+
+
+def answer_of_unknowns(program: CheckedProgram, module: ast.Module, rows: GivenRows) -> Answer:
+    """The certain and the possible rows of the relations that the module's rules derive, with the errors."""
+    facts = filled(program, rows)
+    unknown = {
+        relation: frozenset(at for row in given for at, value in enumerate(row) if isinstance(value, Unknown))
+        for relation, given in facts.items()
+    }
+    versions = split(program, unknown, ())
+    model = native.evaluate(versions, {name: facts.get(certain_version(name), ()) for name in versions.inputs}, ENDING)
+    derived, errors = answer(model, module)
+    return {**derived, **{f"{name}?": set(model.rows(possible(f"m:{name}", versions))) for name in derived}}, errors
 
 
 def load(text: str) -> tuple[ast.Module, CheckedProgram] | None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Row, Value, kind_of, print_value
 
+GivenRows = dict[str, list[Row]]
 Choose = Callable[[int], int]
 """Chooses a number from 0 to below the one given; the lower, the simpler."""
 T = TypeVar("T")
@@ -357,7 +358,7 @@ def write_program(choose: Choose) -> str:
     return DECLARED + writer.program()
 
 
-def draw_rows(choose: Choose) -> dict[str, list[Row]]:
+def draw_rows(choose: Choose) -> GivenRows:
     """Draw rows of the inputs."""
 
     def value(kinds: Kind) -> Value:
@@ -371,7 +372,7 @@ def draw_rows(choose: Choose) -> dict[str, list[Row]]:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[str, dict[str, list[Row]]]:
+def cases(draw: st.DrawFn) -> tuple[str, GivenRows]:
     """The text of a module, and rows of its inputs."""
 
     def choose(size: int) -> int:

@@ -14,7 +14,7 @@ from datalog_gate.engine.sql.evaluation import SqlAnswer, evaluate, load_facts
 from datalog_gate.engine.sql.tables import identifier, table_name
 from datalog_gate.language.parser import parse
 from datalog_gate.schema.declaration import RelationRef
-from tests.differential import GivenRows
+from tests.rule_texts import GivenRows
 
 
 def derived(program: CheckedProgram) -> frozenset[RelationRef]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from datalog_gate.engine.sql.database import Database
-from tests.differential import GivenRows
+from tests.rule_texts import GivenRows
 from tests.sql_answers import answer, difference, lifted_module, stack_facts
 from tests.unit.engine.test_sql_engine import DECLARED, GRAPH, MIXED, TEXTS
 

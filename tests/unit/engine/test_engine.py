@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, reject, settings
 
 from datalog_gate.base.values import NO_VALUE, Row
 from datalog_gate.engine import native
-from tests.differential import GivenRows, answer, expected_answer, filled, load
-from tests.rule_texts import cases
+from tests.differential import answer, expected_answer, filled, load
+from tests.rule_texts import GivenRows, cases
 from tests.sampling import sample
 
 many = settings(max_examples=sample(300), suppress_health_check=list(HealthCheck))

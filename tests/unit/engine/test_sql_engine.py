@@ -19,9 +19,9 @@ from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, evaluate, load_
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import RelationRef, all_version, old_version
-from tests.differential import GivenRows
 from tests.expressions import worded
 from tests.programs import HERE, X, match, program
+from tests.rule_texts import GivenRows
 from tests.sampling import sample
 from tests.sql_answers import answer, derived, difference, lifted_module, stack_facts
 from tests.unit.analysis.test_lifting import Case, cases
