@@ -7,12 +7,8 @@ from itertools import chain
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import (
-    Call,
     CheckedLiteral,
     CheckedRule,
-    Compare,
-    Fold,
-    Match,
     Operand,
     Var,
     renamed,
@@ -24,7 +20,7 @@ from datalog_gate.examples.case_building import Case
 from datalog_gate.examples.effort import Effort
 from datalog_gate.examples.example_search import STEPS, STEPS_FOR_EXAMPLE, CaseOrigin, ExampleSearch, PolicyExamples
 from datalog_gate.examples.judge import Judge
-from datalog_gate.examples.literals import Aim, negate
+from datalog_gate.examples.literals import Aim, contradict
 from datalog_gate.examples.variations import shrink
 from datalog_gate.schema.declaration import RelationRef
 
@@ -127,7 +123,7 @@ class _Version(ExampleSearch):
             for number, rule in enumerate(self.unfolder.rules)
             for rival in rivals
             if rival.relation == rule.relation
-            for body in _contradict(rule, rival)
+            for body in contradict(rule, rival)
         ]
         bodies += [
             (number, rule.body)
@@ -152,55 +148,6 @@ class _Version(ExampleSearch):
 def list_cases(found: PolicyExamples) -> list[Case]:
     """The cases of all examples, those that are denied and those that pass."""
     return [case for example in found.examples for case in (example.case, *(flip.case for flip in example.flips))]
-
-
-def _contradict(rule: CheckedRule, rival: CheckedRule) -> Iterator[tuple[CheckedLiteral, ...]]:
-    """The bodies of a rule, each with what makes a condition false that only the other rule has."""
-    own = {_without_numbers(literal): literal for literal in rule.body}
-    names: dict[Var, Operand] = {}
-    given: list[CheckedLiteral] = []
-    for literal in rival.body:
-        literal = renamed(literal, names)
-        twin = own.get(_without_numbers(literal))
-        outputs = _list_outputs(literal)
-        if outputs:
-            same = _list_outputs(twin) if twin else [Var(output.name, f"{output.generated}'") for output in outputs]
-            names |= dict(zip(outputs, same, strict=True))
-            given += [] if twin else [renamed(literal, names)]
-        elif not twin:
-            if isinstance(literal, Match):
-                yield from _change_columns(rule, literal)
-            yield (*rule.body, *given, *negate(literal, rule.body))
-
-
-def _change_columns(rule: CheckedRule, rival: Match) -> Iterator[tuple[CheckedLiteral, ...]]:
-    """The bodies of a rule, each with another value in a column that a match of another rule has."""
-    for at, literal in enumerate(rule.body):
-        if isinstance(literal, Match) and literal.relation == rival.relation:
-            for column, term in rival.column_terms:
-                if literal.arguments[column] is None:
-                    value = Var("", f"other{column}")
-                    match = replace(
-                        literal, arguments=(*literal.arguments[:column], value, *literal.arguments[column + 1 :])
-                    )
-                    differs = Compare("!=", value, term, rival.span)
-                    yield (*rule.body[:at], match, *rule.body[at + 1 :], differs)
-
-
-def _list_outputs(literal: CheckedLiteral) -> list[Var]:
-    """The variables that a call or an aggregate gives."""
-    if isinstance(literal, Call):
-        return [term for term in literal.outputs if isinstance(term, Var)]
-    return [literal.target] if isinstance(literal, Fold) else []
-
-
-def _without_numbers(literal: CheckedLiteral) -> CheckedLiteral:
-    """The literal, with its generated variables numbered from 0, so that it equals one of another program."""
-    generated = dict.fromkeys(variable for variable in variables(literal) if variable.generated)
-    numbered: CheckedLiteral = renamed(
-        literal, {variable: Var(variable.name, f"{at}") for at, variable in enumerate(generated)}
-    )
-    return numbered
 
 
 def _without_names(rule: CheckedRule) -> tuple[RelationRef, Sequence[Operand], Sequence[CheckedLiteral]]:

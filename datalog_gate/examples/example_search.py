@@ -24,6 +24,7 @@ from datalog_gate.examples.effort import Effort
 from datalog_gate.examples.judge import CaseVerdict, Judge
 from datalog_gate.examples.literals import (
     Aim,
+    contradict,
     join_branches,
     list_bounds,
     list_branches,
@@ -36,10 +37,12 @@ from datalog_gate.examples.valuation import Valuation
 from datalog_gate.examples.variations import (
     add_or_remove,
     approach,
+    change_choices,
     change_types,
     change_values,
     count_differences,
     distance,
+    leave_out,
     shrink,
     take_away,
     without_rows,
@@ -89,6 +92,8 @@ class Example:
     span: Span
     """The rule that it was found from."""
     flips: tuple[Flip, ...]
+    alike: tuple[str, ...] = ()
+    """Of the first example: the properties that may have other values that Heat accepts, and these."""
 
 
 class UnshownCondition(NamedTuple):
@@ -122,10 +127,12 @@ class _ExampleDraft:
     new: set[int] = field(default_factory=set)
     """The rules that no example before it shows."""
     flips: list[Flip] = field(default_factory=list)
+    alike: tuple[str, ...] = ()
 
     def example(self) -> Example:
         flips = tuple(sorted(self.flips, key=lambda flip: flip.span))
-        return Example(self.case, self.verdict.message, self.verdict.resource, self.span, flips)
+        verdict = self.verdict
+        return Example(self.case, verdict.message, verdict.resource, self.span, flips, self.alike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +200,11 @@ class ExampleSearch:
                 self._add_flip_alone(condition, draft)
         for draft in self.drafts:
             self._add_ways(draft)
+        for draft in list(self.drafts):
+            self._add_left_out(draft)
+        self._add_alternatives()
+        for draft in self.drafts[:1]:
+            draft.alike = tuple(self._list_alike(draft))
         examples = tuple(draft.example() for draft in self._without_copies())
         _, literal = self.unfolder.furthest
         if examples or literal is None:
@@ -371,6 +383,44 @@ class ExampleSearch:
                 if self.effort.is_left and not any(self._shows(aim, case) for case in flips):
                     rules = draft.origin.rules | self.unfolder.leading_to(number)
                     self._add_flip(aim, draft.origin._replace(rules=rules))
+
+    def _add_left_out(self, draft: _ExampleDraft) -> None:
+        """Add for each flip with another value in a property the case without it, if that is a flip of the same
+        condition: a property that is left out may mean everything, or nothing."""
+        self.effort.begin(STEPS_FOR_VARIATIONS)
+        for flip in list(draft.flips):
+            aims = [aim for aim in self.conditions if (aim.span, aim.text) == (flip.span, flip.condition)]
+            for case in leave_out(draft.case, flip.case, self.catalogue):
+                if not self.effort.is_left:
+                    return
+                is_new = all(case != other.case for other in draft.flips)
+                is_refused = not self.judge.refusals(case) <= draft.refused
+                if is_new and not is_refused and any(self._shows(aim, case) for aim in aims):
+                    draft.flips.insert(draft.flips.index(flip), replace(flip, case=case))
+
+    def _add_alternatives(self) -> None:
+        """Add for each alternative of a rule an example in which the others do not hold, unless there is one."""
+        for aim in self.branches:
+            for number, rule in aim.goals.items() if len(aim.goals) == 1 else ():
+                rivals = [other for other in self.unfolder.rules if other.span == rule.span and other is not rule]
+                bodies = (body for rival in rivals for body in contradict(rule, rival))
+                is_shown = any(self._shows(aim, draft.case) for draft in self.drafts)
+                for body in () if is_shown else bodies:
+                    draft = self._find_example(replace(aim, goals={number: replace(rule, body=body)}))
+                    if draft:
+                        self.drafts.append(draft)
+                        break
+
+    def _list_alike(self, draft: _ExampleDraft) -> Iterator[str]:
+        """The properties of an example whose other values are denied too, and these values."""
+        tried: dict[str, list[str]] = {}
+        denied: dict[str, list[str]] = {}
+        for name, value, case in change_choices(draft.case, self.catalogue, self.read):
+            tried.setdefault(name, []).append(value)
+            if self.judge.denies(case) and self.judge.refusals(case) <= draft.refused:
+                denied.setdefault(name, []).append(value)
+        for name, values in denied.items():
+            yield f"any {name}" if values == tried[name] else f"{name} {' or '.join(values)}"
 
     def _repaired(self, aim: Aim) -> Iterator[Case]:
         """Variations that pass of cases that another rule denies."""

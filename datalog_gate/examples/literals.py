@@ -112,6 +112,55 @@ def show_rule(condition: Aim, number: int, rule: CheckedRule) -> Aim:
     return replace(condition, without={number: _never(rule)})
 
 
+def contradict(rule: CheckedRule, rival: CheckedRule) -> Iterator[tuple[CheckedLiteral, ...]]:
+    """The bodies of a rule, each with what makes a condition false that only the other rule has."""
+    own = {_without_numbers(literal): literal for literal in rule.body}
+    names: dict[Var, Operand] = {}
+    given: list[CheckedLiteral] = []
+    for literal in rival.body:
+        literal = renamed(literal, names)
+        twin = own.get(_without_numbers(literal))
+        outputs = _list_outputs(literal)
+        if outputs:
+            same = _list_outputs(twin) if twin else [Var(output.name, f"{output.generated}'") for output in outputs]
+            names |= dict(zip(outputs, same, strict=True))
+            given += [] if twin else [renamed(literal, names)]
+        elif not twin:
+            if isinstance(literal, Match):
+                yield from _change_columns(rule, literal)
+            yield (*rule.body, *given, *negate(literal, rule.body))
+
+
+def _change_columns(rule: CheckedRule, rival: Match) -> Iterator[tuple[CheckedLiteral, ...]]:
+    """The bodies of a rule, each with another value in a column that a match of another rule has."""
+    for at, literal in enumerate(rule.body):
+        if isinstance(literal, Match) and literal.relation == rival.relation:
+            for column, term in rival.column_terms:
+                if literal.arguments[column] is None:
+                    value = Var("", f"other{column}")
+                    match = replace(
+                        literal, arguments=(*literal.arguments[:column], value, *literal.arguments[column + 1 :])
+                    )
+                    differs = Compare("!=", value, term, rival.span)
+                    yield (*rule.body[:at], match, *rule.body[at + 1 :], differs)
+
+
+def _list_outputs(literal: CheckedLiteral) -> list[Var]:
+    """The variables that a call or an aggregate gives."""
+    if isinstance(literal, Call):
+        return [term for term in literal.outputs if isinstance(term, Var)]
+    return [literal.target] if isinstance(literal, Fold) else []
+
+
+def _without_numbers(literal: CheckedLiteral) -> CheckedLiteral:
+    """The literal, with its generated variables numbered from 0, so that it equals one of another program."""
+    generated = dict.fromkeys(variable for variable in variables(literal) if variable.generated)
+    numbered: CheckedLiteral = renamed(
+        literal, {variable: Var(variable.name, f"{at}") for at, variable in enumerate(generated)}
+    )
+    return numbered
+
+
 def quote(literal: CheckedLiteral, sources: Mapping[str, str]) -> str:
     """The literal as the author wrote it."""
     return _quote(literal.span, sources)

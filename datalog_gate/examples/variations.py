@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 
 from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.examples.case_building import Case, templates_of
 from datalog_gate.examples.column_hints import Columns
 from datalog_gate.examples.example_properties import Data, Step, complete, list_tables, plain, put, sample
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import ResourceType
+from datalog_gate.schema.declaration import RelationRef, ResourceType
 
 Path = tuple[Step, ...]
 FIXED = ("heat_template_version", "type", "resources", "now", "stack", "modules", "against")
@@ -26,6 +26,8 @@ REQUEST: Mapping[str, Path] = {
 SHRINKING_STEPS = 60
 MOST_VALUES = 6
 """The maximum number of values that are tried for a property."""
+MOST_CHOICES = 8
+"""The maximum number of values that Heat accepts for a property of which all are tried."""
 
 
 def shrink(case: Case, catalogue: Catalogue, holds: Callable[[Case], bool]) -> Case:
@@ -74,6 +76,35 @@ def take_away(case: Case, catalogue: Catalogue) -> Iterator[Case]:
             other = copy.deepcopy(case)
             put(other, path, None)
             yield _completed(other, catalogue)
+
+
+def change_choices(case: Case, catalogue: Catalogue, read: Collection[RelationRef]) -> Iterator[tuple[str, str, Case]]:
+    """Cases with another of the values that Heat accepts for a property, with its name and that value: of what is
+    written, and of all that members of lists and maps may have, where a relation is `read` from them."""
+    for where, resource in _resources(case):
+        properties = resource.get("properties", {})
+        for table in list_tables(catalogue, resource["type"]):
+            names = [step.name for step in table.steps]
+            for path in islice(_containers(properties, names, ()), table.relation.name in read):
+                for declared in table.columns:
+                    place = (*where, "properties", *path, declared.name)
+                    old = get(case, place)
+                    is_few = len(declared.allowed) <= MOST_CHOICES and (old is not None or names)
+                    for value in declared.allowed if is_few else ():
+                        if value not in (old, declared.default):
+                            other = copy.deepcopy(case)
+                            put(other, place, value)
+                            yield ".".join([*names, declared.name]), str(value), other
+
+
+def leave_out(case: Case, other: Case, catalogue: Catalogue) -> Iterator[Case]:
+    """The case without each of its properties that has another value in the other one."""
+    for path in _paths(case):
+        old, new = get(case, path), get(other, path)
+        if "properties" in path and old != new and new is not None and not isinstance(new, dict | list):
+            smaller = _without(case, path, catalogue)
+            if smaller is not None and get(smaller, path) is None:
+                yield smaller
 
 
 def without_rows(case: Case, relation: str, catalogue: Catalogue) -> Iterator[Case]:

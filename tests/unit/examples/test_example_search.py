@@ -361,6 +361,35 @@ def test_a_search_is_repeatable() -> None:
     assert list_cases(first) == list_cases(other) != []
 
 
+def test_a_property_that_is_left_out_passes_beside_another_value() -> None:
+    found = search('p(s) :- os:neutron:security_group.rules(_id=s, protocol="tcp").')
+    flips = [resources(flip.case) for flip in found.examples[0].flips if flip.condition == "protocol=tcp"]
+    assert flips == [{"security_group": {"rules": [{}]}}, {"security_group": {"rules": [{"protocol": "0"}]}}]
+
+
+def test_each_alternative_has_an_example_without_the_others() -> None:
+    found = search("p(s) :- os:nova:server(_id=s, key_name=key, admin_pass=pass), (key = null or pass = null).")
+    assert [resources(example.case) for example in found.examples] == [
+        {"server": {"flavor": "m1.small", **given}}
+        for given in ({}, {"admin_pass": "admin_pass-1"}, {"key_name": "ops"})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "alike"),
+    [
+        (
+            'os:octavia:listener(_id=s, protocol=p), p != "HTTPS"',
+            ("protocol HTTP or TERMINATED_HTTPS or PROXY or UDP",),
+        ),
+        ("os:nova:server.networks(_id=s, allocate_network=null)", ()),
+        ("os:nova:server(_id=s)", ()),
+    ],
+)
+def test_the_first_example_says_what_may_be_otherwise(rule: str, alike: tuple[str, ...]) -> None:
+    assert [example.alike for example in search(f"p(s) :- {rule}.").examples[:1]] == [alike]
+
+
 @pytest.mark.parametrize(
     "pattern", ["^a+$", "x|yy", "[0-9]{2,3}-[a-z_]", "^(?:int_)?[^-]+$", r"\d\s\w\.", "(?i)^db", r"^\S*$"]
 )

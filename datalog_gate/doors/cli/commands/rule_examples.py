@@ -162,6 +162,8 @@ def _to_text(found: PolicyExamples) -> Iterator[str]:
     yield f"{found.policy.id}  {_place(found.policy.span)}"
     for example in found.examples:
         yield f"denies    {brief(example.case)}"
+        if example.alike:
+            yield f"denies    the same with {', '.join(example.alike)}"
         for flip in example.flips:
             yield f"passes    {brief(flip.case, example.case)}    {flip.condition} is false"
     for unshown in found.unshown:
@@ -178,6 +180,7 @@ def _to_json(found: PolicyExamples) -> dict[str, object]:
         "examples": [
             {
                 "denies": example.case,
+                "alike": list(example.alike),
                 "message": example.message,
                 "resource": example.resource.path if example.resource else None,
                 "place": example.span.to_json(),
