@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import (
+    Call,
     CheckedLiteral,
     CheckedRule,
+    Compare,
+    Const,
+    Match,
     Operand,
     Var,
     renamed,
@@ -27,17 +31,20 @@ from datalog_gate.schema.declaration import RelationRef
 
 @dataclass(frozen=True, slots=True)
 class RuleDifference:
-    """A case that only one of two policy sets denies: the newer one, or else the older one."""
+    """A case that only one of two policy sets denies: the newer one, or else the older one. With a message, both deny
+    it, and only that one with this message."""
 
     policy: str
     newly: bool
     case: Case
+    message: str = ""
 
 
 def find_differences(old: PolicySet, new: PolicySet, ids: Collection[str] = ()) -> Iterator[RuleDifference]:
     """Find cases that only one of the sets denies, by all policies or by those with the ids: at most one for each
     policy that is newly denied, and one that no longer is. They are examples of the policies, or are searched from the
-    conditions that only one set has. Policies with the same rules are not searched."""
+    conditions that only one set has. If there is none, both may deny a case with other messages. Policies with the same
+    rules are not searched."""
     sets = [{policy.id: policy for policy in rules.policies} for rules in (old, new)]
     for identifier in sorted(ids or sets[0].keys() | sets[1].keys()):
         versions = [
@@ -54,13 +61,20 @@ def _find_differences(identifier: str, old: _Version | None, new: _Version | Non
         old.compare(new)
         new.compare(old)
     cases = [case for version in (old, new) if version for case in list_cases(version.find())]
+    found: list[RuleDifference] = []
     for newly, denying, passing in ((True, new, old), (False, old, new)):
-        if denying is None:
-            continue
-        found = (case for case in cases if denying.only_denies(case))
-        case = next(found, None) or (denying.find_difference(passing) if passing else None)
+        case = next((case for case in cases if denying and denying.only_denies(case)), None)
+        if case is None and denying and passing:
+            case = denying.find_difference(passing)
         if case is not None:
-            yield RuleDifference(identifier, newly, case)
+            found.append(RuleDifference(identifier, newly, case))
+    yield from found
+    if old and new and not found:
+        for newly, version in ((True, new), (False, old)):
+            listed = (
+                RuleDifference(identifier, newly, case, text) for case in cases for text in version.only_says(case)
+            )
+            yield from islice(listed, 1)
 
 
 class _Version(ExampleSearch):
@@ -82,6 +96,13 @@ class _Version(ExampleSearch):
     def only_denies(self, case: Case) -> bool:
         """Whether this version denies the case and the other one, if there is one, lets it pass."""
         return self.judge.denies(case) and (self._other is None or self._other.passes(case))
+
+    def only_says(self, case: Case) -> list[str]:
+        """The messages of this version that the other one, whose messages have the same words, does not give."""
+        own, other = self.judge.judge(case), self._other and self._other.judge(case)
+        if not self._other or self._other.policy.message != self.policy.message or not own or not other or other.fails:
+            return []
+        return sorted(own.messages - other.messages)
 
     def find(self) -> PolicyExamples:
         """The examples of this version."""
@@ -151,7 +172,22 @@ def list_cases(found: PolicyExamples) -> list[Case]:
 
 
 def _without_names(rule: CheckedRule) -> tuple[RelationRef, Sequence[Operand], Sequence[CheckedLiteral]]:
-    """The rule with numbers for its variables, so that it equals one with other names."""
-    inside = (variable for literal in rule.body for variable in variables(literal))
+    """The rule with numbers for its variables and its literals in one order, so that it equals one with other names.
+    Where literals are alike but for their variables, those of a rule in another order may differ."""
+    body = sorted(rule.body, key=_outline)
+    inside = (variable for literal in body for variable in variables(literal))
     names = {variable: Var("", f"{at}") for at, variable in enumerate(dict.fromkeys(inside))}
-    return rule.relation, renamed(rule.arguments, names), renamed(rule.body, names)
+    return rule.relation, renamed(rule.arguments, names), renamed(body, names)
+
+
+def _outline(literal: CheckedLiteral) -> str:
+    """What a literal is without its variables."""
+    match literal:
+        case Match():
+            constants = [(at, term.value if isinstance(term, Const) else None) for at, term in literal.column_terms]
+            return f"{literal.relation} {constants}"
+        case Compare(comparator, left, right):
+            return f"{comparator} {[term.value for term in (left, right) if isinstance(term, Const)]}"
+        case Call(builtin, inputs):
+            return f"{builtin} {[term.value for term in inputs if isinstance(term, Const)]}"
+    return f"{type(literal).__name__} {list(map(_outline, literal.body))}"

@@ -41,6 +41,8 @@ class CaseVerdict:
     """Whether the policy can't be evaluated."""
     message: str = ""
     resource: ResourceId | None = None
+    messages: frozenset[str] = frozenset()
+    """Those of all violations."""
 
 
 class Judge:
@@ -116,7 +118,8 @@ class Judge:
         if not decision.violations:
             return None if decision.undetermined else CaseVerdict(False)
         first = decision.violations[0]
-        return CaseVerdict(True, message=str(first.message), resource=first.resource)
+        messages = frozenset(str(violation.message) for violation in decision.violations)
+        return CaseVerdict(True, message=str(first.message), resource=first.resource, messages=messages)
 
     def _decide(self, case: Case) -> Decision:
         stacks = [self._read(name, template, case) for name, template in self._roots(case)]

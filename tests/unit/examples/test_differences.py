@@ -86,6 +86,28 @@ def test_a_policy_of_one_set_differs_on_its_own_example() -> None:
     assert [(found.policy, found.newly) for found in find_differences(new, old)] == [("b", False)]
 
 
+def test_versions_that_deny_the_same_stacks_differ_in_what_they_say() -> None:
+    old, new = (
+        load(
+            [
+                RuleFile(
+                    "m",
+                    "m.dl",
+                    f'@deny("a", "no {{key}}")\n'
+                    f"p(s, key) :- os:nova:server(_id=s), key in [{keys}], "
+                    "not os:nova:server.metadata(_id=s, _key=key).",
+                )
+            ]
+        )
+        for keys in ('"x", "y"', '"x", "y", "z"')
+    )
+    (difference,) = find_differences(old, new)
+    resources = difference.case["stack"]["resources"]
+    assert (difference.policy, difference.newly, difference.message) == ("a", True, "no z")
+    assert resources == {"server": {"type": "OS::Nova::Server", "properties": SERVER}}
+    assert [(found.newly, found.message) for found in find_differences(new, old)] == [(False, "no z")]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -45,7 +45,8 @@ def diff(options: argparse.Namespace) -> int:
     _check_ids(options.policy, {policy.id for rules in (old, new) for policy in rules.policies})
     lines = []
     for difference in api.compare_rules(old, new, options.policy):
-        lines.append(f"{difference.policy}: {_change(difference.newly)}: {brief(difference.case)}")
+        reason = f" with the message {flow(difference.message)}" if difference.message else ""
+        lines.append(f"{difference.policy}: {_change(difference.newly)}{reason}: {brief(difference.case)}")
     for template in options.template:
         stack = read_stack(template)
         before, after = (_found(rules, stack, options.policy) for rules in (old, new))
