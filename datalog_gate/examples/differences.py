@@ -66,8 +66,8 @@ def _find_differences(identifier: str, old: _Version | None, new: _Version | Non
         case = next((case for case in cases if denying and denying.only_denies(case)), None)
         if case is None and denying and passing:
             case = denying.find_difference(passing)
-        if case is not None:
-            found.append(RuleDifference(identifier, newly, case))
+        if denying and case is not None:
+            found.append(RuleDifference(identifier, newly, denying.shrink(case)))
     yield from found
     if old and new and not found:
         for newly, version in ((True, new), (False, old)):
@@ -111,7 +111,7 @@ class _Version(ExampleSearch):
         return found
 
     def find_difference(self, other: _Version) -> Case | None:
-        """A small case that only this version denies, from the rules that only one version has. It is searched among
+        """A case that only this version denies, from the rules that only one version has. It is searched among
         rules that the examples use little, and then among all alike."""
         for is_new in (True, False):
             for version in (self, other):
@@ -126,14 +126,18 @@ class _Version(ExampleSearch):
         return None
 
     def _find_case(self, aim: Aim, wanted: Callable[[Case], bool], rules: frozenset[int] = frozenset()) -> Case | None:
-        """A small case of the kind that is wanted, from a part of a rule. Where there is a choice, the `rules` lead."""
+        """A case of the kind that is wanted, from a part of a rule. Where there is a choice, the `rules` lead."""
         self._wanted = wanted
         self.effort.begin(STEPS_FOR_EXAMPLE)
         case, _ = next(self._cases(aim, CaseOrigin(0, self.tops[0], rules, {})), (None, None))
-        if case is None:
-            return None
+        return case
+
+    def shrink(self, case: Case) -> Case:
+        """The case without what is not needed for only this version to deny it."""
         refused = self.judge.refusals(case)
-        return shrink(case, self.catalogue, lambda smaller: wanted(smaller) and self.judge.refusals(smaller) <= refused)
+        return shrink(
+            case, self.catalogue, lambda less: self.only_denies(less) and self.judge.refusals(less) <= refused
+        )
 
     def _list_aims(self, other: _Version) -> Iterator[Aim]:
         """For each rule that it holds, and that in a rule of only the other version a condition does not; then for each
