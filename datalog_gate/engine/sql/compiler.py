@@ -313,7 +313,7 @@ class _Block:
     ) -> None:
         """Bind a variable to the value, or compare its value, or that of a constant, with it."""
         if isinstance(target, ir.Const) or target in self.values:
-            self.test(equal(value, self.value(target)), target, *terms, failing=failing)
+            self.test(self.equal(value, target), target, *terms, failing=failing)
             return
         if failing:
             self.conditions.append(exp.Not(this=coalesce(any_of(failing), exp.false())))
@@ -322,6 +322,12 @@ class _Block:
             self.values[target] = value
             if reasons := [*failing, *self.reasons(terms)]:
                 self.shaky[target] = reasons
+
+    def equal(self, value: SqlExpression, term: ir.Operand) -> exp.Expr:
+        """Whether a value equals a term. A variable that is null equals nothing, not even null."""
+        other = self.value(term)
+        is_null_variable = isinstance(term, ir.Var) and (value.is_null or other.is_null)
+        return exp.false() if is_null_variable else equal(value, other)
 
     # Literals.
 
@@ -337,7 +343,7 @@ class _Block:
                 column_of(column.name, alias), column.representation, bool(kinds[at].kinds & Kind.NULL)
             )
             if isinstance(term, ir.Const) or term in self.values:
-                self.test(equal(value, self.value(term)), term)
+                self.test(self.equal(value, term), term)
                 if isinstance(term, ir.Var):
                     self.values[term] = replace(self.values[term], null=False)
             else:
@@ -351,11 +357,12 @@ class _Block:
                     self.bind(side, self.value(other), other)
                     return
         left, right = (compared(side) or self.value(side) for side in sides)
+        has_null = not literal.null_test and (left.is_null or right.is_null)
         match literal.comparator:
             case "=":
-                self.test(equal(left, right), *sides)
+                self.test(exp.false() if has_null else equal(left, right), *sides)
             case "!=":
-                self.test(differ(left, right), *sides)
+                self.test(exp.true() if has_null else differ(left, right), *sides)
                 for side, other in (sides, sides[::-1]):
                     if isinstance(side, ir.Var) and other == ir.Const(None):
                         self.values[side] = replace(self.values[side], null=False)

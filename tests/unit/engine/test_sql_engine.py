@@ -73,6 +73,8 @@ SETTLED = [
     # nulls join with nothing, and equal only a null that is written
     ("p(x) :- n(x), n(y), x = y.", NUMBERS, {("s", 1), ("s", 2), ("s", Decimal("2.5")), ("w", 7)}),
     ("p(x) :- n(x), x = null.", NUMBERS, {("s", None)}),
+    ("p(x) :- n(x), y = null, y = y.", NUMBERS, set()),
+    ("p(x) :- n(x), x = 7, y = null, y != y.", NUMBERS, {("w", 7)}),
     ("p(x) :- e(x, _), not n(x).", {**NUMBERS, "e": [("s", 1, 1), ("s", 3, 3), ("w", 1, 1)]}, {("s", 3), ("w", 1)}),
     ("p(x) :- a(x), not n(x).", {**MIXED, **NUMBERS}, {("s", "1"), ("s", TRUE), ("s", ResourceId("1")), ("s", None),
      ("w", FALSE), ("w", Decimal("1.5"))}),
