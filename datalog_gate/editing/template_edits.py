@@ -1,7 +1,7 @@
 """Edits of a template's text that write a proved change.
 
-An edit replaces one value, or adds one key, which may be a resource, or one member of a list. All else stays as it is,
-byte for byte: comments, order, quotes, anchors.
+An edit replaces one value, or adds one key, which may be a resource, or one member of a list, or removes a key. All
+else stays as it is, byte for byte: comments, order, quotes, anchors.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from datalog_gate.base.records import replace
 from datalog_gate.editing.answers import TextEdit, TextRange
 from datalog_gate.editing.source_text import source_text
 from datalog_gate.editing.yaml_outline import OutlineEntry, Path, read_outline
-from datalog_gate.explain.template_change import TemplateChange
-from datalog_gate.template.dialect import dialect_of
+from datalog_gate.explain.template_change import TemplateChange, find_written_path, put_written
+from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import Document, read_document
 
 NEW = -1
 """The last step of the path of a new first member of a list."""
+OF_PROPERTY = 4
+"""The number of steps to a property of a resource."""
 
 
 def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, str]:
@@ -32,10 +34,11 @@ def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[s
     return texts
 
 
-def write_change(text: str, file: str, change: TemplateChange) -> Iterator[TextEdit]:
+def write_change(text: str, file: str, change: TemplateChange, only_there: bool = False) -> Iterator[TextEdit]:
     """The edits of a template that write a change, the best first: where the value of a property stands, which may be
     the default of a parameter or the definition of a group's members, and in the resource itself; or a new resource, or
-    the allowed values of a parameter."""
+    the allowed values of a parameter. With `only_there` the edit changes nothing else than what was tried. A function
+    stays, unless a hint writes another one."""
     if change.place is None or change.place.file != file:
         return
     outline = {entry.path: entry for entry in read_outline(text)}
@@ -43,23 +46,48 @@ def write_change(text: str, file: str, change: TemplateChange) -> Iterator[TextE
     dialect = dialect_of(document.data) if isinstance(document.data, dict) else ""
     if isinstance(dialect, str):
         return
+    value, targets = _find_targets(document, outline, dialect, change)
+    if only_there and change.path and not change.limited:
+        targets = [target for target in targets if target == find_written_path(change, dialect)]
+    for target in targets:
+        if value is None:
+            edit = _remove_key(document, text, target)
+            expected: object = put_written(document.data, change) if edit else None
+        else:
+            way, whole = _with_maps(document.data, target, value)
+            edit, expected = _write_value(document, text, outline, way, whole), _put(document.data, way, whole)
+        if edit and _read_data(apply_edits({file: text}, [edit])[file]) == expected:
+            yield edit
+
+
+def _find_targets(
+    document: Document, outline: Mapping[Path, OutlineEntry], dialect: Dialect, change: TemplateChange
+) -> tuple[object, list[Path]]:
+    """The value to write, None to remove what is there, and the paths where it may be written, the best first."""
     new, value = change.resource, change.value
     if change.limited:
-        value, targets = _limit(document.data, (dialect.key("parameters"), *change.path[1:]), value, dialect.hot)
-    elif change.path:
-        properties = dialect.key(str(change.path[0]))
-        own = (dialect.resources, new.name, properties, *change.path[1:])
-        targets = [path for path in outline if path != own and _is_scalar(document, path, change)]
-        targets += [own] if own[:2] in outline else _find_members(document, outline, properties, change)
-    else:
-        own = (dialect.resources, new.name)
+        return _limit(document.data, (dialect.key("parameters"), *change.path[1:]), value, dialect.hot)
+    if not change.path:
+        added = (dialect.resources, new.name)
+        others = [path for path in outline if path[:-1] == added[:1] and document.key_place(path) == change.place]
         value = {dialect.key("type"): new.type, dialect.key("properties"): dict(new.properties)}
-        others = [path for path in outline if path[:-1] == own[:1] and document.key_place(path) == change.place]
-        targets = [own] if others and own not in outline else []
-    for target in targets:
-        edit = _write_value(document, text, outline, target, value)
-        if edit and _read_data(apply_edits({file: text}, [edit])[file]) == _put(document.data, target, value):
-            yield edit
+        return value, [added] if others and added not in outline else []
+    own = find_written_path(change, dialect)
+    if change.is_read_again:
+        return value, [own]
+    targets = [path for path in outline if path != own and _is_scalar(document, path, change)]
+    if own[:2] not in outline:
+        targets += _find_members(document, outline, own[2], change)
+    elif not isinstance(_get(document.data, own), dict):
+        targets.append(own)
+    return value, targets
+
+
+def _with_maps(data: object, target: Path, value: object) -> tuple[Path, object]:
+    """The path and the value to write with the maps of a property that are missing above it."""
+    while len(target) > OF_PROPERTY and isinstance(target[-1], str) and _get(data, target[:-1]) in (None, {}):
+        target, value = target[:-1], {target[-1]: value}
+    return target, value
 
 
 def _limit(data: object, parameter: Path, allowed: object, is_hot: bool) -> tuple[object, list[Path]]:
@@ -82,7 +110,7 @@ def _is_scalar(document: Document, path: Path, change: TemplateChange) -> bool:
 
 
 def _find_members(
-    document: Document, outline: Iterable[Path], properties: str, change: TemplateChange
+    document: Document, outline: Iterable[Path], properties: str | int, change: TemplateChange
 ) -> Iterator[Path]:
     """The paths of the property in definitions of members, which are at the place of the change without it."""
     for path in outline:
@@ -133,6 +161,33 @@ def _new_member(text: str, file: str, first: OutlineEntry | None, value: object)
     if first.column >= 0:
         new = f"- {written[1:-1] if isinstance(value, dict) else written}{line_end}{' ' * first.column}"
     return TextEdit(TextRange(file, first.start, first.start), new)
+
+
+def _remove_key(document: Document, text: str, target: Path) -> TextEdit | None:
+    """The removal of a key and its value: of their lines, or within brackets or beside a dash of one of a list."""
+    siblings = _get(document.data, target[:-1])
+    names = list(siblings) if isinstance(siblings, dict) else []
+    if target[-1] not in names or len(names) == 1:
+        return None
+    source, at = source_text(document.file, text), names.index(target[-1])
+
+    def find(name: object) -> tuple[int, int]:
+        """The start of a key, and the end of its value."""
+        path = (*target[:-1], str(name))
+        value = source.range(document.place(path))
+        end = value.start + len(text[value.start : value.end].rstrip())
+        return source.range(document.key_place(path)).start, end
+
+    start, end = find(names[at])
+    line_start = text.rfind("\n", 0, start) + 1
+    rest = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|\Z)").match(text, end)
+    if rest and not text[line_start:start].strip():
+        start, end = line_start, rest.end()
+    elif names[at + 1 :]:
+        end, _ = find(names[at + 1])
+    else:
+        _, start = find(names[at - 1])
+    return TextEdit(TextRange(document.file, start, end), "")
 
 
 def _skip_comments(text: str, key: int) -> int:

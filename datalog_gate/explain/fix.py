@@ -1,8 +1,8 @@
 """The search for a change of the template that fixes a finding.
 
-A change of one property, the allowed values of a parameter, or a grant, is a fix if judging again gives no such
-finding, no other one and no error. It need not be the smallest. A change that only hides something from the rule does
-not count: see decision 55.
+A change of one property, what the hint says to write or to remove, the allowed values of a parameter, or a grant, is a
+fix if judging again gives no such finding, no other one and no error. It need not be the smallest. A change that only
+hides something from the rule does not count: see decision 55.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.findings import NAMELESS
 from datalog_gate.decision.judgement import Judgement, decide
 from datalog_gate.engine.native import evaluate
+from datalog_gate.explain.advice import read_advice
 from datalog_gate.explain.template_change import (
     TemplateChange,
     apply_change,
     find_readers,
+    follow_advice,
     limit_parameter,
     make_grant,
     set_value,
@@ -119,13 +121,13 @@ class Fixes:
         self._facts, self._model = reader.evaluation.facts, reader.evaluation.model
         self._relations = reader.evaluation.program.relations
         self._before = _count_findings(judgement.decision)
-        self._after: dict[tuple[str, ResourceId, Path, str], Counter[tuple[str, object]] | None] = {}
+        self._after: dict[tuple[str, ResourceId, Path, str, bool], Counter[tuple[str, object]] | None] = {}
         """The findings with each change that was tried, since several findings may have the same."""
         self._left = WORK
 
     def find(self, violation: Violation, tree: Node) -> TemplateChange | None:
         """Find a change that fixes the finding, which the tree explains; None if none of the tried ones does."""
-        for change in islice(self._changes(tree, violation.hint), TRIES):
+        for change in islice(self._changes(tree, violation), TRIES):
             if settled := self._count_settled(change, violation):
                 return change._replace(settled=settled)
         return None
@@ -133,12 +135,17 @@ class Fixes:
     def _count_settled(self, change: TemplateChange, violation: Violation) -> int:
         """Count the findings that the change fixes; 0 if this one stays, or if there is a new finding or error."""
         key = violation.policy, violation.row
-        tried = change.home, change.resource.id, change.path, repr(change.value)
+        tried = change.home, change.resource.id, change.path, repr(change.value), change.is_read_again
         if tried not in self._after:
             self._after[tried] = self._judge(change) if self._left > 0 else None
         after = self._after[tried]
-        if after is None or after[key] >= self._before[key] or not after <= self._before:
+        if after is None or after[key] >= self._before[key]:
             return 0
+        if not after <= self._before:
+            if change.is_read_again or change.limited or not change.path:
+                return 0
+            # the new ones may be those that case analysis rules out: it needs the text to be read again
+            return self._count_settled(change._replace(is_read_again=True), violation)
         rows = [row for _, row in (self._before - after).elements()]
         found = {cell for row in rows if isinstance(row, tuple) for cell in row}
         if change.limited and not find_readers(self._stacks, change.limited) <= found:
@@ -150,7 +157,8 @@ class Fixes:
         self._left -= len(self._facts) * (1 + len(change.limited.domain) if change.limited else 1)
         try:
             stacks = [apply_change(stack, change) for stack in self._stacks]
-            decision = decide(self._rules, stacks, self._request, evaluate, read_assuming if change.limited else None)
+            reread = read_assuming if change.limited or change.is_read_again else None
+            decision = decide(self._rules, stacks, self._request, evaluate, reread)
         except (EngineError, InputError):
             return None
         if any(error.code == "budget" for error in decision.errors):
@@ -158,12 +166,54 @@ class Fixes:
             return None
         return _count_findings(decision)
 
-    def _changes(self, tree: Node, hint: str) -> Iterator[TemplateChange]:
-        """The changes to try: values in order of role, those in the finding's row first, then grants. If the hint names
-        a property that the finding depends on, only that is changed, in any role."""
+    def _changes(self, tree: Node, violation: Violation) -> Iterator[TemplateChange]:
+        """The changes to try: what the hint says, then values, then grants."""
         walk = [_Step(tree)]
         for step in walk:
             walk += [_Step(leaf, step, match) for match, leaf in _rows(step.node)]
+        yield from self._advised(walk, violation)
+        yield from self._values(walk, violation.hint)
+        for step in walk:
+            yield from self._grants(step.node)
+
+    def _advised(self, walk: Sequence[_Step], violation: Violation) -> Iterator[TemplateChange]:
+        """What the hint says, at each place that the finding depends on, or below the resource that it is about."""
+        advice = read_advice(violation.hint)
+        if advice is None or advice.key.lower() in IDENTIFYING:
+            return
+        places = list[tuple[Stack, Resource | None, Path]]()
+        for step in walk:
+            name = certain_version(step.node.relation)
+            of, path = self._facts.origin(name, step.node.row) or (None, ())
+            match of:
+                case Resource() if path[:1] == ("properties",) and (home := self._home(of.id)):
+                    places += [(home, of, (*path, advice.key)), (home, of, (*path[:-1], advice.key))]
+                case Stack() if path[:1] == ("parameters",) and of.resources:
+                    places.append((of, None, (*path[:2], advice.key)))
+        if violation.resource and (home := self._home(violation.resource)):
+            of = home.named[violation.resource.name]
+            kind = self._rules.catalogue.type(of.type)
+            maps = [part.name for part in kind.properties if part.kind == "map"] if kind else []
+            places += [(home, of, ("properties", *above, advice.key)) for above in ((), *((name,) for name in maps))]
+        tried = set[tuple[str, str, Path]]()
+        for home, resource, path in places:
+            place = home.id, resource.name if resource else "", path
+            if place not in tried and (resource is None or self._may_have(resource, path)):
+                tried.add(place)
+                yield follow_advice(home, resource, path, advice)
+
+    def _may_have(self, resource: Resource, path: Path) -> bool:
+        """Whether Heat knows such a property of the resource, or takes any key there."""
+        kind = self._rules.catalogue.type(resource.type)
+        if kind is None or path[:1] != ("properties",) or len(path) < 2:
+            return False
+        above = property_at(kind, path[1:-1])
+        is_open = above is not None and above.kind == "map" and not above.children
+        return is_open or property_at(kind, path[1:]) is not None
+
+    def _values(self, walk: Sequence[_Step], hint: str) -> Iterator[TemplateChange]:
+        """Other values, in order of role, those in the finding's row first, then the allowed values of parameters. If
+        the hint names a property that the finding depends on, only that is changed, in any role."""
         cells = [cell for step in walk for cell in self._cells(step)]
         named = [cell for cell in cells if cell.is_named(hint)]
         known = [cell for cell in named or cells if not isinstance(cell.value, Unknown)]
@@ -175,7 +225,7 @@ class Fixes:
         offers.sort(
             key=lambda pair: (
                 pair[1].role,
-                not pair[0].reaches(tree),
+                not pair[0].reaches(walk[0].node),
                 not _has_word(hint, show(pair[1].value)),
                 -_likeness(pair[1], pair[0]),
             )
@@ -190,8 +240,6 @@ class Fixes:
                 tried.add(key)
                 yield change
         yield from self._limits(named or cells)
-        for step in walk:
-            yield from self._grants(step.node)
 
     def _limits(self, cells: Iterable[_Cell]) -> Iterator[TemplateChange]:
         """The allowed values for each parameter without a value, if tests of the rules tell which pass."""

@@ -1,18 +1,23 @@
-"""Changes of a template: values, grants, and allowed values of parameters."""
+"""Changes of a template: values, what hints write, grants, and allowed values."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import replace
 from datalog_gate.base.unknown import leaves
 from datalog_gate.base.values import ResourceId, Unknown, Value, show, to_json
+from datalog_gate.explain.advice import Advice
 from datalog_gate.facts.stack_relations import POLICY
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.stack.property_values import coerce, path_text
-from datalog_gate.template.reader import read_assuming
+from datalog_gate.template.dialect import Dialect, dialect_of
+from datalog_gate.template.reader import TemplateSource, read_assuming
+from datalog_gate.template.resources import Text
 from datalog_gate.template.tree import Steps
 
 
@@ -20,7 +25,9 @@ class TemplateChange(NamedTuple):
     """A changed or new resource of the stack `home`, with a description, the current place of the value, and the number
     of findings that it fixes. The `value` is plain data for the property at the path; a new resource has no path, and
     the place of the resource that it is for. An example is a value that its user replaces. If a parameter without a
-    value is `limited`, the resource stays: the path is that of the parameter, and the value are its allowed values."""
+    value is `limited`, the resource stays: the path is that of the parameter, and the value are its allowed values. It
+    also stays if the text `is_read_again`: then the value may be a function, None removes what is there, and the path
+    may be that of a parameter's attribute."""
 
     home: str
     resource: Resource
@@ -31,14 +38,80 @@ class TemplateChange(NamedTuple):
     value: Data = None
     is_example: bool = False
     limited: Unknown | None = None
+    is_read_again: bool = False
 
 
 def apply_change(stack: Stack, change: TemplateChange) -> Stack:
     """The stack with the change. Errors: InputError if Heat would not build it."""
+    if change.is_read_again:
+        return _read_again(stack, change)
     if change.limited is None:
         return _with_resource(stack, change.home, change.resource)
     changed = read_assuming(stack, {change.limited: change.limited}, Steps())
     return replace(changed, live=stack.live, source=stack.source)
+
+
+def _read_again(stack: Stack, change: TemplateChange) -> Stack:
+    """The stack with the change in the text of a template. Errors: InputError."""
+    source = stack.source
+    if not isinstance(source, TemplateSource) or change.place is None:
+        raise InputError.of("the template can't be read again")
+    file, documents = change.place.file, source.documents
+
+    def rewrite(name: str, text: Text) -> str:
+        data = documents.read(text, name).data if isinstance(text, str) else text
+        return json.dumps(put_written(data, change))
+
+    changed = replace(
+        source,
+        text=rewrite(file, source.text) if source.file == file else source.text,
+        fetched={
+            key: (file, rewrite(*fetched)) if fetched and fetched[0] == file else fetched
+            for key, fetched in source.fetched.items()
+        },
+        documents=replace(documents, parsed={**documents.parsed}, sent={**documents.sent}),
+    )
+    read = read_assuming(replace(stack, source=changed), {}, Steps())
+    return replace(read, live=stack.live, source=changed)
+
+
+def put_written(data: Data, change: TemplateChange) -> Data:
+    """The data of a template with the change of what is written in it. Errors: InputError if it does not fit."""
+    dialect = dialect_of(data) if isinstance(data, dict) else ""
+    try:
+        if isinstance(dialect, str) or not isinstance(data, dict):
+            raise ValueError(dialect)
+        path = find_written_path(change, dialect)
+        if change.resource.name not in data[dialect.resources] and path[0] == dialect.resources:
+            raise ValueError(path)
+        return _put_below(data, path, change.value, dialect)
+    except (KeyError, ValueError):
+        raise InputError.of("the template does not have what the change is for") from None
+
+
+def find_written_path(change: TemplateChange, dialect: Dialect) -> Path:
+    """The path of a change in its template."""
+    section, *rest = change.path
+    if section == "parameters":
+        name, *attributes = rest
+        return (dialect.key("parameters"), name, *(dialect.key(str(attribute)) for attribute in attributes))
+    return (dialect.resources, change.resource.name, dialect.key(str(section)), *rest)
+
+
+def _put_below(data: Data, path: Path, value: Data, dialect: Dialect) -> Data:
+    """A copy of the data with the value at the path, or without what is there for None. Maps that are missing are made.
+    Errors: ValueError if the path does not exist, or is inside a function."""
+    step, *rest = path
+    match data, step:
+        case ((dict() | None), str()) if data is None or len(data) != 1 or not dialect.functions.intersection(data):
+            section = data or {}
+            if rest or value is not None:
+                return {**section, step: _put_below(section.get(step), tuple(rest), value, dialect) if rest else value}
+            if step in section:
+                return {name: part for name, part in section.items() if name != step}
+        case list(), int() if step < len(data) and rest:
+            return [*data[:step], _put_below(data[step], tuple(rest), value, dialect), *data[step + 1 :]]
+    raise ValueError(path)
 
 
 def _with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
@@ -86,6 +159,21 @@ def _in_order(data: Mapping[str, Data], changed: str) -> bool:
         return True
     least, most = (coerce("integer", data.get(f"{stem}_{bound}")) for bound in ("min", "max"))
     return isinstance(least, int) and isinstance(most, int) and least <= most
+
+
+def follow_advice(home: Stack, resource: Resource | None, path: Path, advice: Advice) -> TemplateChange:
+    """What a hint writes, at the path of a resource or, without one, of a parameter."""
+    name = resource.name if resource else f"the parameter {path[1]}"
+    where = path_text(path[1:] if resource else path[2:])
+    return TemplateChange(
+        home.id,
+        resource or home.resources[0],
+        f"set {where} of {name} to {advice.text}" if advice.text else f"remove {where} of {name}",
+        resource.locate_key(path) if resource else home.locate(path[:2]),
+        path=path,
+        value=advice.value,
+        is_read_again=True,
+    )
 
 
 def make_grant(home: Stack, service: str, resource: ResourceId) -> TemplateChange:

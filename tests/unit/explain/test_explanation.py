@@ -11,6 +11,7 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.api import ExplainedDecision
+from datalog_gate.base.records import replace
 from datalog_gate.decision import judgement
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import DecisionRequest
@@ -423,6 +424,50 @@ def test_a_fix_is_none_if_a_value_of_a_parameter_may_make_a_finding() -> None:
     rules += '@deny("q", "q")\nq(s) :- os:nova:server(_id=s, flavor=f, image=f).\n'
     template = HEAD.replace("resources", parameters) + server(flavor="{get_param: z}", image="c")
     assert fixes(rules, template) == [None]
+
+
+def test_a_fix_leaves_what_each_value_of_a_parameter_rules_out() -> None:
+    """Both are `z`: that one is a and the other b is ruled out for each value, with the fix as without it."""
+    parameters = "parameters: {z: {type: string, constraints: [{allowed_values: [a, b]}]}}\nresources"
+    rules = policy('os:nova:server(_id=s, availability_zone=z), z != "nova-1"')
+    rules += '@deny("q", "q")\nq(s) :- os:nova:server(_id=s, key_name="a", config_drive=false, name="b").\n'
+    written = server(availability_zone="x", key_name="{get_param: z}", name="{get_param: z}", config_drive="false")
+    template = HEAD.replace("resources", parameters) + written
+    assert fixes(rules, template) == ["set availability_zone of web to nova-1 (settles 1 finding)"]
+
+
+ADVISED = policy('os:nova:server(_id=s), not os:nova:server.metadata(_id=s, _key="team")').replace(
+    '@deny("p", "p"', '@deny("p", "p", hint="HINT"'
+)
+
+
+@pytest.mark.parametrize(
+    ("hint", "expected"),
+    [
+        ("team: shop", "set metadata.team of web to shop (settles 1 finding)"),
+        ("write team: {get_param: t} in {s}", "set metadata.team of web to {get_param: t} (settles 1 finding)"),
+        ("write team: {get_param: other}", None),
+        ("write team: {Ref: t}", None),
+        ("write team: shop, or squad: shop", None),
+        ("write team: ...", None),
+        ("write squad: shop", None),
+        ("write name: shop", None),
+        ("leave flavor out", None),
+        ("write a team", None),
+    ],
+)
+def test_a_fix_is_what_the_hint_writes(hint: str, expected: str | None) -> None:
+    template = HEAD.replace("resources", "parameters: {t: {type: string}}\nresources")
+    assert fixes(ADVISED.replace("HINT", hint), template + server()) == [expected]
+
+
+def test_what_a_hint_writes_is_not_tried_without_the_template() -> None:
+    """Its stack may come from elsewhere than a text."""
+    policies = load([RuleFile("m", "m.dl", ADVISED.replace("HINT", "team: shop"))])
+    stack = replace(read_stack(template=HEAD + server(), stack_name="s"), source=None)
+    request = DecisionRequest(action="create", now=NOW)
+    decision = ExplainedDecision.of(judgement.judge(policies, [stack], request, evaluate))
+    assert decision.explanation.of(decision.violations[0]).fix is None
 
 
 GRANTED = policy(

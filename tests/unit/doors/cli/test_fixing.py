@@ -196,6 +196,66 @@ def test_a_parameter_without_a_value_gets_the_values_that_pass(
     assert (folder / "web.yaml").read_text() == (right or wrong)
 
 
+ADVISED = """\
+@deny("team", "{s}", hint="team: {get_param: team}")
+p(s) :- os:nova:server(_id=s), not os:nova:server.metadata(_id=s, _key="team").
+@deny("zone", "{s}", hint="leave availability_zone out")
+q(s) :- os:nova:server(_id=s, availability_zone=z), z != null.
+@deny("default", "{name}", hint="remove the default, and set the value in an environment")
+r(name) :- heat:parameter(name=name, origin="default").
+"""
+TEAM = "heat_template_version: 2018-08-31\nparameters: {team: {type: string}}\nresources:\n  s:\n    "
+MADE = f"{TEAM}type: OS::Nova::Server\n    properties:\n      "
+OWN = "{team: {get_param: team}}"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (f"{MADE}image: i  # small\n", f"{MADE}metadata: {OWN}\n      image: i  # small\n"),
+        (f"{MADE}metadata: {{}}\n", f"{MADE}metadata: {OWN}\n"),
+        (f"{MADE}metadata: {{a: b}}\n", f"{MADE}metadata: {{team: {{get_param: team}}, a: b}}\n"),
+        (f"{MADE}metadata:\n        a: b\n", f"{MADE}metadata:\n        team: {{get_param: team}}\n        a: b\n"),
+        (f"{MADE}metadata: {{get_param: team}}\n", ""),
+        (
+            f"{MADE}metadata: {OWN}\n      # where it is\n      availability_zone: z  # a zone\n      # its image\n"
+            "      image: i\n",
+            f"{MADE}metadata: {OWN}\n      # where it is\n      # its image\n      image: i\n",
+        ),
+        (
+            f"{MADE}metadata: {OWN}\n      availability_zone:\n        list_join: ['', [a, b]]",
+            f"{MADE}metadata: {OWN}\n",
+        ),
+        (
+            f"{TEAM}{{type: OS::Nova::Server, properties: {{availability_zone: z, metadata: {OWN}}}}}\n",
+            f"{TEAM}{{type: OS::Nova::Server, properties: {{metadata: {OWN}}}}}\n",
+        ),
+        (
+            f"{TEAM}{{type: OS::Nova::Server, properties: {{metadata: {OWN},\n      availability_zone: z}}}}\n",
+            f"{TEAM}{{type: OS::Nova::Server, properties: {{metadata: {OWN}}}}}\n",
+        ),
+        (
+            "heat_template_version: 2018-08-31\nparameters:\n  k:\n    type: string\n    default: |\n      a\n\n"
+            "      b\n    hidden: true\nresources: {k: {type: OS::Heat::Value, properties: {value: {get_param: k}}}}\n",
+            "heat_template_version: 2018-08-31\nparameters:\n  k:\n    type: string\n"
+            "    hidden: true\nresources: {k: {type: OS::Heat::Value, properties: {value: {get_param: k}}}}\n",
+        ),
+        (
+            CFN.replace('"String"', '"String", "Default": "x"'),
+            CFN,
+        ),
+    ],
+    ids=["a map that is missing", "an empty map", "in brackets", "a block", "a function", "a line", "lines", "first",
+         "last", "a default", "JSON"],
+)  # fmt: skip
+def test_what_a_hint_writes_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], wrong: str, right: str
+) -> None:
+    write_files(folder, {"own.dl": ADVISED, "web.yaml": wrong})
+    run(capsys, "check", "web.yaml", "--rules", "own.dl", "--fix")
+    assert (folder / "web.yaml").read_text() == (right or wrong)
+
+
 def test_an_example_is_shown_and_not_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rule = "{direction: ingress, remote_ip_prefix: 0.0.0.0/0, protocol: tcp, port_range_min: 22, port_range_max: 22}"
     text = HEAD + f"g: {{type: OS::Neutron::SecurityGroup, properties: {{rules: [{rule}]}}}}\n"

@@ -1,0 +1,32 @@
+"""What the hint of a policy says to write or to remove."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from datalog_gate.base.secrecy import MASK
+from datalog_gate.stack.model import Data
+from datalog_gate.template.document import read_document
+
+_WRITES = re.compile(r"(?:write )?(\w+): (\{(?:get_param|Ref): \w+\}|\w[\w./-]*)(?: in \S+)?")
+_REMOVES = re.compile(r"(?:leave (\w+) out|remove the (\w+))(?:[,:;] (?!or ).*)?")
+
+
+class Advice(NamedTuple):
+    """A key, and the value to write for it as the hint has it; without a value the key is to be removed."""
+
+    key: str
+    text: str = ""
+    value: Data = None
+
+
+def read_advice(hint: str) -> Advice | None:
+    """The one thing that a hint says to write, ``write ha: true``, or to remove, ``leave port out``; None if it is not
+    so plain, offers a choice, or hides a value."""
+    if MASK in hint or "..." in hint:
+        return None
+    if written := _WRITES.fullmatch(hint):
+        return Advice(written[1], written[2], read_document(written[2], "", False).data)
+    removed = _REMOVES.fullmatch(hint)
+    return Advice(removed[1] or removed[2]) if removed else None
