@@ -11,7 +11,7 @@ from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Decision, Violation
 from datalog_gate.explain.explanation import Explanation, ExplanationLine
 from datalog_gate.pages.drawing import WORDS, Drawing, draw
-from datalog_gate.pages.fix_diff import DiffLine, FixDiffs
+from datalog_gate.pages.fix_diff import DiffLine, find_diff
 from datalog_gate.pages.source_lines import (
     Mark,
     SourceFile,
@@ -191,9 +191,8 @@ def build_page(
     places = [*((violation.place, word) for violation, word in shown), *map(_place_refusal, refusals[:MOST])]
     sources = SourceTexts(decision.sources, *find_secrets(stacks))
     files, anchors = _mark_files(places, sources, stacks)
-    diffs = FixDiffs(sources) if fixes else None
     parts = [
-        _build_part(finding, number, anchors.get(number, ""), explanation, sources, diffs)
+        _build_part(finding, number, anchors.get(number, ""), explanation, sources, fixes)
         for number, finding in enumerate(shown)
     ]
     words: dict[str, list[str]] = {}
@@ -330,17 +329,17 @@ def _build_part(
     anchor: str,
     explanation: Explanation,
     sources: SourceTexts,
-    diffs: FixDiffs | None,
+    fixes: bool,
 ) -> FindingPart:
     violation, word = finding
     steps: tuple[ExplanationLine, ...] = ()
     fix = None
     diff: tuple[DiffLine, ...] = ()
     if number < EXPLAINED:
-        if diffs:
+        if fixes:
             explained = explanation.of(violation)
             steps, fix = explained.lines, explained.fix
-            diff = diffs.find(explained.change) if explained.change else ()
+            diff = find_diff(explained.change, sources) if explained.change else ()
         else:
             steps = explanation.why(violation)
     return FindingPart(

@@ -21,7 +21,7 @@ from datalog_gate.explain.template_change import TemplateChange
 from datalog_gate.files.templates import read_stack
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.pages.drawing import MOST, WHOLE, draw
-from datalog_gate.pages.fix_diff import FixDiffs
+from datalog_gate.pages.fix_diff import find_diff
 from datalog_gate.pages.layout import HEIGHT
 from datalog_gate.pages.source_lines import Mark, SourceTexts, mark_lines, mark_mistake
 from datalog_gate.stack.model import Resource
@@ -472,21 +472,20 @@ def test_each_fix_shown_as_lines_is_a_change_of_the_file_that_settles_the_findin
 
 
 def test_a_fix_of_a_line_with_a_secret_is_told_in_words_alone() -> None:
-    text = "resources:\n  web: {type: t, properties: {name: S3CR3T, size: 1}}\n"
+    text = f"{HEAD}resources:\n  web: {{type: t, properties: {{name: S3CR3T, size: 1}}}}\n"
     change = TemplateChange(
         "s",
         Resource(ResourceId("s/web"), "web", "t", "t", {}),
         "",
-        Span("t.yaml", 2, 51, 2, 52),
+        Span("t.yaml", 3, 51, 3, 52),
         1,
         ("properties", "size"),
         2,
     )
-    [minus, plus] = FixDiffs(SourceTexts({"t.yaml": text}, (), ())).find(change)
-    assert (minus.text, plus.text) == (text.splitlines()[1], text.splitlines()[1].replace("size: 1", "size: 2"))
-    assert FixDiffs(SourceTexts({"t.yaml": text}, ["S3CR3T"], ())).find(change) == ()
-    assert FixDiffs(SourceTexts({"t.yaml": text}, (), {("t.yaml", 2)})).find(change) == ()
-    assert FixDiffs(SourceTexts({"t.yaml": text}, (), ())).find(change._replace(path=("properties", "name"))) == ()
+    [minus, plus] = find_diff(change, SourceTexts({"t.yaml": text}, (), ()))
+    assert (minus.text, plus.text) == (text.splitlines()[2], text.splitlines()[2].replace("size: 1", "size: 2"))
+    assert find_diff(change, SourceTexts({"t.yaml": text}, ["S3CR3T"], ())) == ()
+    assert find_diff(change, SourceTexts({"t.yaml": text}, (), {("t.yaml", 3)})) == ()
 
 
 def test_without_jinja2_the_format_is_refused_with_what_to_install(

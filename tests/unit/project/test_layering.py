@@ -18,9 +18,9 @@ LAYERS = (
     ("stack", "template", "facts", "validation", "analysis"),
     ("engine",),
     ("decision", "explain", "examples"),
-    ("files", "pages", "plugins", "store", "services", "rack_affinity", "inventory", "policytest", "scan"),
+    ("files", "plugins", "store", "services", "rack_affinity", "inventory", "policytest", "scan"),
     ("api",),
-    ("decision_point", "editing"),
+    ("decision_point", "editing", "pages"),
     ("doors",),
 )
 MAY_ALSO = {
@@ -29,6 +29,7 @@ MAY_ALSO = {
     "validation": {"stack", "template"},
     "explain": {"decision"},
     "examples": {"decision"},
+    "pages": {"editing"},
     "services": {"plugins", "store"},
     "rack_affinity": {"plugins", "services"},
     "inventory": {"files", "plugins", "store"},
