@@ -23,12 +23,12 @@ from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.findings import NAMELESS
 from datalog_gate.decision.judgement import Judgement, decide
 from datalog_gate.engine.native import evaluate
-from datalog_gate.explain.advice import read_advice
+from datalog_gate.explain.instruction import read_instruction
 from datalog_gate.explain.template_change import (
     TemplateChange,
     apply_change,
     find_readers,
-    follow_advice,
+    follow_instruction,
     limit_parameter,
     make_grant,
     set_value,
@@ -171,15 +171,15 @@ class Fixes:
         walk = [_Step(tree)]
         for step in walk:
             walk += [_Step(leaf, step, match) for match, leaf in _rows(step.node)]
-        yield from self._advised(walk, violation)
+        yield from self._instructed(walk, violation)
         yield from self._values(walk, violation.hint)
         for step in walk:
             yield from self._grants(step.node)
 
-    def _advised(self, walk: Sequence[_Step], violation: Violation) -> Iterator[TemplateChange]:
+    def _instructed(self, walk: Sequence[_Step], violation: Violation) -> Iterator[TemplateChange]:
         """What the hint says, at each place that the finding depends on, or below the resource that it is about."""
-        advice = read_advice(violation.hint)
-        if advice is None or advice.key.lower() in IDENTIFYING:
+        instruction = read_instruction(violation.hint)
+        if instruction is None or instruction.key.lower() in IDENTIFYING:
             return
         places = list[tuple[Stack, Resource | None, Path]]()
         for step in walk:
@@ -187,20 +187,22 @@ class Fixes:
             of, path = self._facts.origin(name, step.node.row) or (None, ())
             match of:
                 case Resource() if path[:1] == ("properties",) and (home := self._home(of.id)):
-                    places += [(home, of, (*path, advice.key)), (home, of, (*path[:-1], advice.key))]
+                    places += [(home, of, (*path, instruction.key)), (home, of, (*path[:-1], instruction.key))]
                 case Stack() if path[:1] == ("parameters",) and of.resources:
-                    places.append((of, None, (*path[:2], advice.key)))
+                    places.append((of, None, (*path[:2], instruction.key)))
         if violation.resource and (home := self._home(violation.resource)):
             of = home.named[violation.resource.name]
             kind = self._rules.catalogue.type(of.type)
             maps = [part.name for part in kind.properties if part.kind == "map"] if kind else []
-            places += [(home, of, ("properties", *above, advice.key)) for above in ((), *((name,) for name in maps))]
+            places += [
+                (home, of, ("properties", *above, instruction.key)) for above in ((), *((name,) for name in maps))
+            ]
         tried = set[tuple[str, str, Path]]()
         for home, resource, path in places:
             place = home.id, resource.name if resource else "", path
             if place not in tried and (resource is None or self._may_have(resource, path)):
                 tried.add(place)
-                yield follow_advice(home, resource, path, advice)
+                yield follow_instruction(home, resource, path, instruction)
 
     def _may_have(self, resource: Resource, path: Path) -> bool:
         """Whether Heat knows such a property of the resource, or takes any key there."""

@@ -11,7 +11,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import replace
 from datalog_gate.base.unknown import leaves
 from datalog_gate.base.values import ResourceId, Unknown, Value, show, to_json
-from datalog_gate.explain.advice import Advice
+from datalog_gate.explain.instruction import Instruction
 from datalog_gate.facts.stack_relations import POLICY
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.stack.property_values import coerce, path_text
@@ -161,17 +161,17 @@ def _in_order(data: Mapping[str, Data], changed: str) -> bool:
     return isinstance(least, int) and isinstance(most, int) and least <= most
 
 
-def follow_advice(home: Stack, resource: Resource | None, path: Path, advice: Advice) -> TemplateChange:
+def follow_instruction(home: Stack, resource: Resource | None, path: Path, instruction: Instruction) -> TemplateChange:
     """What a hint writes, at the path of a resource or, without one, of a parameter."""
     name = resource.name if resource else f"the parameter {path[1]}"
     where = path_text(path[1:] if resource else path[2:])
     return TemplateChange(
         home.id,
         resource or home.resources[0],
-        f"set {where} of {name} to {advice.text}" if advice.text else f"remove {where} of {name}",
+        f"set {where} of {name} to {instruction.text}" if instruction.text else f"remove {where} of {name}",
         resource.locate_key(path) if resource else home.locate(path[:2]),
         path=path,
-        value=advice.value,
+        value=instruction.value,
         is_read_again=True,
     )
 

@@ -13,7 +13,7 @@ _WRITES = re.compile(r"(?:write )?(\w+): (\{(?:get_param|Ref): \w+\}|\w[\w./-]*)
 _REMOVES = re.compile(r"(?:leave (\w+) out|remove the (\w+))(?:[,:;] (?!or ).*)?")
 
 
-class Advice(NamedTuple):
+class Instruction(NamedTuple):
     """A key, and the value to write for it as the hint has it; without a value the key is to be removed."""
 
     key: str
@@ -21,12 +21,12 @@ class Advice(NamedTuple):
     value: Data = None
 
 
-def read_advice(hint: str) -> Advice | None:
+def read_instruction(hint: str) -> Instruction | None:
     """The one thing that a hint says to write, ``write ha: true``, or to remove, ``leave port out``; None if it is not
     so plain, offers a choice, or hides a value."""
     if MASK in hint or "..." in hint:
         return None
     if written := _WRITES.fullmatch(hint):
-        return Advice(written[1], written[2], read_document(written[2], "", False).data)
+        return Instruction(written[1], written[2], read_document(written[2], "", False).data)
     removed = _REMOVES.fullmatch(hint)
-    return Advice(removed[1] or removed[2]) if removed else None
+    return Instruction(removed[1] or removed[2]) if removed else None
