@@ -213,16 +213,24 @@ def test_a_feed_that_fails_loses_nothing(store: ScanStore) -> None:
     assert [row.root for row in store.findings()] == ["b"]
 
 
-def test_waived_findings_are_stored_as_waived(store: ScanStore) -> None:
-    asked = request()
-    waivers = Rules(asked.rules).waivers(
-        [{"id": "W-1", "policy": "size", "owner": "net", "reason": "old", "expires": "2028-01-01", "project": "p1"}]
-    )
-    asked = replace(asked, waivers=waivers)
-    run(ListFeed([entry("a", HUGE), entry("b", HUGE, "p2")]), "test", store, Judges(asked, 1), asked)
-    assert [(row.root, row.state, row.denies) for row in store.findings()] == [
-        ("a", "waived", False),
-        ("b", "holds", True),
+def test_a_stored_finding_is_waived_by_a_new_waiver_until_that_expires(store: ScanStore) -> None:
+    """Nothing else changes: neither a stack nor a rule."""
+    entries = [entry("a", HUGE), entry("b", HUGE, "p2")]
+    waiver = {"id": "W-1", "policy": "size", "owner": "net", "reason": "old", "expires": "2027-03-04", "project": "p1"}
+    seen = []
+    for day, waivers in ((1, []), (2, [waiver]), (3, [waiver]), (4, [waiver]), (5, [])):
+        asked = request(day=day)
+        asked = replace(asked, waivers=Rules(asked.rules).waivers(waivers))
+        report = run(ListFeed(entries), "test", store, Judges(asked, 1), asked)
+        seen.append((report.judged, [(row.root, row.state, row.denies) for row in store.findings()]))
+    holds, other = ("a", "holds", True), ("b", "holds", True)
+    waived = ("a", "waived", False)
+    assert seen == [
+        (2, [holds, other]),
+        (2, [waived, other]),
+        (0, [waived, other]),
+        (2, [holds, other]),
+        (2, [holds, other]),
     ]
 
 

@@ -42,7 +42,7 @@ from datalog_gate.scan.log_feed import LogFeed
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.services.approval import Approvals
-from tests.fake_heat import Client, FakeHeat
+from tests.fake_heat import Client, FakeHeat, point_of
 from tests.ledger import request
 from tests.sampling import sample
 from tests.unit.scan.test_scan import ListFeed
@@ -378,27 +378,33 @@ def test_a_waiver_is_in_force_at_once_on_each_server_of_the_store(pair: tuple[Ap
     assert second.ask("POST", "/v2/decisions", body).json["outcome"] == "deny"
 
 
-def test_a_waiver_is_in_force_for_the_next_scan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    api = Api(tmp_path, gate=f"store = {tmp_path}/store\nwaivers = store")
+def test_a_waiver_is_in_force_for_the_next_scan_and_in_another_door(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A forecast of rules counts what is waived, and it is no difference to what is open."""
+    store = {"store": f"{tmp_path}/store", "waivers": "store"}
+    api = Api(tmp_path, gate="\n".join(f"{name} = {value}" for name, value in store.items()))
+    heat = FakeHeat()
+    door = Client(wrap(heat, point=point_of(tmp_path / "rules", reload_seconds="0", **store)), heat)
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / "web.yaml").write_text(json.dumps(template(99)))
-    scan = ["scan", "run", "--folder", tmp_path / "stacks", "--store", tmp_path / "scan", "--rules", tmp_path / "rules"]
+    options = ["--store", tmp_path / "scan", "--rules", tmp_path / "rules"]
+    scan = ["scan", "run", "--folder", tmp_path / "stacks", *options]
     scan += ["--waivers", "store", "--heat-conf", tmp_path / "server.conf"]
     entry = {"policy": "length", "key": {"r": "web/word"}, "reason": "r", "expires": "2127-01-01"}
-    codes = [main([*map(str, scan)])]
-    api.ask("POST", "/v2/waivers", entry)
-    codes += [main([*map(str, scan)])]
-    api.ask("DELETE", "/v2/waivers/S-1")
-    codes += [main([*map(str, scan)])]
-    counts = [line.partition("open: ")[2] for line in capsys.readouterr().out.splitlines()]
-    assert (codes, counts) == (
-        [1, 0, 1],
-        [
-            "1 denied, 0 warned, 0 recorded, 0 waived, 0 undetermined, 0 in error",
-            "0 denied, 0 warned, 0 recorded, 1 waived, 0 undetermined, 0 in error",
-            "1 denied, 0 warned, 0 recorded, 0 waived, 0 undetermined, 0 in error",
-        ],
+    seen = []
+    for method, path in (("GET", "/v2/waivers"), ("POST", "/v2/waivers"), ("DELETE", "/v2/waivers/S-1")):
+        api.ask(method, path, entry if method == "POST" else None)
+        created, _ = door.ask("POST", "/v1/p/stacks", {"stack_name": "web", "template": template(99)})
+        codes = [main([*map(str, scan)]), main(["scan", "rejudge", *map(str, options)])]
+        run_line, *forecast = capsys.readouterr().out.splitlines()
+        seen.append((created, codes, run_line.partition("open: ")[2], forecast))
+    open_, waived = (
+        f"{denied} denied, 0 warned, 0 recorded, {waived} waived, 0 undetermined, 0 in error"
+        for denied, waived in ((1, 0), (0, 1))
     )
+    table = ["project  policy  findings  stacks", "-        length         1       1"]
+    assert seen == [(403, [1, 0], open_, table), (201, [0, 0], waived, table), (403, [1, 0], open_, table)]
 
 
 @pytest.mark.parametrize("gate", ["waivers =", "waivers = FILE", "store = FOLDER/store"])
