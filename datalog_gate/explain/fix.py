@@ -154,7 +154,7 @@ class Fixes:
 
     def _judge(self, change: TemplateChange) -> Counter[tuple[str, object]] | None:
         """Count the findings with the change; None if it can't be judged."""
-        self._left -= len(self._facts) * (1 + len(change.limited.domain) if change.limited else 1)
+        self._left -= len(self._facts) * (1 + (len(change.limited.domain) if change.limited else change.is_read_again))
         try:
             stacks = [apply_change(stack, change) for stack in self._stacks]
             reread = read_assuming if change.limited or change.is_read_again else None

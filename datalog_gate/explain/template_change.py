@@ -164,7 +164,7 @@ def _in_order(data: Mapping[str, Data], changed: str) -> bool:
 def follow_instruction(home: Stack, resource: Resource | None, path: Path, instruction: Instruction) -> TemplateChange:
     """What a hint writes, at the path of a resource or, without one, of a parameter."""
     name = resource.name if resource else f"the parameter {path[1]}"
-    where = path_text(path[1:] if resource else path[2:])
+    where = path_text(path[1:]) if resource else f"the {path[2]}"
     return TemplateChange(
         home.id,
         resource or home.resources[0],

@@ -461,6 +461,26 @@ def test_a_fix_is_what_the_hint_writes(hint: str, expected: str | None) -> None:
     assert fixes(ADVISED.replace("HINT", hint), template + server()) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (
+            policy('heat:parameter(name=s, origin="default")').replace(
+                '"p", "p"', '"p", "p", hint="remove the default"'
+            ),
+            "remove the default of the parameter t (settles 1 finding)",
+        ),
+        (
+            policy("os:nova:server(_id=s, image=i), i != null").replace('"p", "p"', '"p", "p", hint="leave image out"'),
+            "remove image of web (settles 1 finding)",
+        ),
+    ],
+)
+def test_a_fix_removes_what_the_hint_says(rules: str, expected: str) -> None:
+    template = HEAD.replace("resources", "parameters: {t: {type: string, default: x}}\nresources")
+    assert fixes(rules, template + server()) == [expected]
+
+
 def test_what_a_hint_writes_is_not_tried_without_the_template() -> None:
     """Its stack may come from elsewhere than a text."""
     policies = load([RuleFile("m", "m.dl", ADVISED.replace("HINT", "team: shop"))])
