@@ -236,11 +236,31 @@ def test_a_policy_changes_the_decisions_that_it_touches(folder: Path, capsys: py
     code, out, err = run(capsys, "replay", "many.jsonl")
     records = [json.loads(line) for line in Path("many.jsonl").read_text().splitlines()]
     ids = [record["id"][:6] for record in records if record["kind"] == "decision"]
-    examples = f"s0 {ids[0]}, s100 {ids[100]}, s200 {ids[200]}, ..."
-    assert (code, "\n".join(out.splitlines()[-3:]), err) == (1, f"""\
-990 the same, 10 others, 0 that can't be decided
-policy  decisions  projects  how                                            examples
-image          10         3  8 allow to allow_with_warnings, 2 new finding  {examples}""", "")  # fmt: skip
+    examples = [f"s{number} {ids[number]}" for number in (0, 100, 200)]
+    numbers = "990 the same, 10 others, 0 that can't be decided"
+    cells = ["image", "10", "3", "8 allow to allow_with_warnings, 2 new finding", f"{', '.join(examples)}, ..."]
+    heading = "policy  decisions  projects  how                                            examples"
+    assert (code, out.splitlines()[-3:], err) == (
+        1,
+        [numbers, heading, f"image          10         3  {cells[3]}  {cells[4]}"],
+        "",
+    )
+    code, out, err = run(capsys, "replay", "many.jsonl", "--format", "json")
+    how = {"allow to allow_with_warnings": 8, "new finding": 2}
+    table = [{"policy": "image", "decisions": 10, "how": how, "projects": 3, "examples": examples}]
+    assert (code, json.loads(out.splitlines()[-1]), err) == (
+        1,
+        {"same": 990, "other": 10, "failed": 0, "policies": table},
+        "",
+    )
+    code, page, err = run(capsys, "replay", "many.jsonl", "--format", "html")
+    [row] = re.findall(r"<tbody>\n(.*)</td></tr>", page)
+    assert (code, re.findall("<h1>([^<]*)", page), re.split("<.*?>", row)[2::2], err) == (
+        1,
+        [numbers.replace("'", "&#39;")],
+        cells,
+        "",
+    )
 
 
 @pytest.mark.usefixtures("folder")
