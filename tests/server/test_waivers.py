@@ -1,4 +1,4 @@
-"""A waiver is in force in each door for the next decision, however it was given."""
+"""A waiver is in force in each door, however it is given."""
 
 from __future__ import annotations
 
