@@ -37,7 +37,7 @@ class Server:
     environment: Mapping[str, str]
     """The variables of `openstack`."""
 
-    def ask(self, method: str, path: str, body: object = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"X-Auth-Token": self.token}
         return requests.request(method, f"{self.url}{path}", json=body, headers=headers, timeout=PATIENCE).json()
 
