@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Literal as OneOf
 from typing import get_args
 
@@ -70,6 +70,10 @@ class Policy:
     """All attributes, by whether they are texts or lists."""
     span: Span
     """The head of the annotated rule."""
+
+    def only_warns_at(self, now: datetime) -> bool:
+        """Whether `enforce_from` is still to come."""
+        return self.enforce_from is not None and now.date() < self.enforce_from
 
     def format(self, attribute: OneOf["message", "hint"], row: Row, word: Callable[[Value], str]) -> str:
         """The message or hint for a row; `word` writes a value."""

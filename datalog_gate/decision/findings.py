@@ -283,9 +283,9 @@ class FindingReader:
 
     def _mode(self, policy: Policy) -> Mode:
         """Compute the effective mode: the weakest of those of the request, the policy, and the policy's start date."""
-        early = policy.enforce_from is not None and self.request.now.date() < policy.enforce_from
+        start: Mode = "warn" if policy.only_warns_at(self.request.now) else "enforce"
         own = self.request.modes.get(policy.id, "enforce")
-        return min(self.request.mode, "warn" if early else "enforce", own, key=MODES.index)
+        return min(self.request.mode, start, own, key=MODES.index)
 
     def _word(self, value: Value) -> str:
         if isinstance(value, ResourceId):

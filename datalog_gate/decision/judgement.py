@@ -153,7 +153,7 @@ def _identity(rules: PolicySet, request: DecisionRequest, waivers: Sequence[Waiv
     """List what a decision depends on besides rules and facts: the mode, the modes of single policies, the policies
     that are not enforced yet, the time if a rule reads it, the matching waivers and whether they are expired, and
     whether cloud-wide policies judged."""
-    early = [policy.id for policy in rules.policies if policy.enforce_from and request.now.date() < policy.enforce_from]
+    early = [policy.id for policy in rules.policies if policy.only_warns_at(request.now)]
     modes = [f"{policy.id}={request.modes[policy.id]}" for policy in rules.policies if policy.id in request.modes]
     modes += [f"{policy.id}=off" for policy in rules.policies if policy.id in request.off]
     inputs = rules.inputs_alone if request.cloud is None else rules.program.inputs

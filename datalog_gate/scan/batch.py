@@ -96,7 +96,7 @@ class ScanRequest:
             judging_version(),
             self.rules.digest,
             self.now.isoformat() if timed else self.now.date().isoformat() if self.services else "",
-            *(policy.id for policy in policies if policy.enforce_from and self.now.date() < policy.enforce_from),
+            *(policy.id for policy in policies if policy.only_warns_at(self.now)),
             *(json.dumps([waiver.to_json(), self.now >= waiver.until], sort_keys=True) for waiver in self.waivers),
             *sorted(self.services),
             *sorted(f"{digest} {name}" for name, digest in tables.items()),

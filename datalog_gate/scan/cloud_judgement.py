@@ -188,7 +188,7 @@ def cloud_finding(
     waivers = [waiver for waiver in request.waivers if waiver.policy == policy.id]
     waiver, lapse = waiver_of(waivers, policy.columns, row, subject, project, request.now)
     waived = bool(waiver) and not lapse and state == "holds"
-    enforced = policy.level == "deny" and not (policy.enforce_from and request.now.date() < policy.enforce_from)
+    enforced = policy.level == "deny" and not policy.only_warns_at(request.now)
 
     def word(value: Value) -> str:
         if isinstance(value, ResourceId):
