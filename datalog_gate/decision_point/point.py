@@ -97,7 +97,7 @@ class DecisionPoint:
         if operation.door in ("engine", "plugin") and (operation.action, operation.stack_name) == ("create", PROBE):
             return self._note(operation, refuse("denied", LIVE))
         if operation.action == "rollback":
-            return self._note(operation, Answer("allowed", ""), why="a rollback is never judged")
+            return self._note(operation, Answer("allowed", ""), why="a request for a rollback is not judged")
         in_force = self.current()
         settings, ruleset = in_force
         mode = settings.project_modes.get(operation.project, settings.mode)

@@ -135,7 +135,7 @@ def test_a_reason_is_one_printable_line_within_its_bound(make_point: PointFactor
 @pytest.mark.parametrize(
     ("options", "question", "verdict", "why"),
     [
-        ({}, {"action": "rollback"}, "allowed", "a rollback is never judged"),
+        ({}, {"action": "rollback"}, "allowed", "a request for a rollback is not judged"),
         ({"mode": "off"}, {}, "allowed", "the gate is off"),
         ({"project_modes": "p1:off"}, {}, "allowed", "the gate is off"),
         ({"project_modes": "p2:off"}, {}, "denied", ""),
