@@ -16,7 +16,7 @@ from datalog_gate.analysis.constants import LONGEST, TESTS, name_of
 from datalog_gate.analysis.linting import Review
 from datalog_gate.analysis.property_paths import PathMeaning, read_path
 from datalog_gate.analysis.strata import settle
-from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, did_you_mean, slip
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, slip, suggest_name
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
@@ -277,7 +277,7 @@ class _Judge:
             return
         for text in _texts(attribute):  # an output of a nested stack may have any name
             if text not in names and slip(text, names):
-                message, advice = f"no type has an attribute {text!r}", did_you_mean(text, names)
+                message, advice = f"no type has an attribute {text!r}", suggest_name(closest(text, names))
                 yield Diagnostic("unknown-value", message, match.span, advice, "warning")
 
     def _types_of(self, resource: ir.Pattern, body: BodyFacts) -> list[ResourceType]:
@@ -312,7 +312,7 @@ def _no_such_text(name: str, builtin: str, part: str, domain: Domain, span: Span
     what = {"starts_with": "starts with", "ends_with": "ends with"}.get(builtin, builtin)
     severity: Severity = "error" if domain.complete else "warning"
     otherwise = "one of " + ", ".join(sorted(domain.texts)[:12]) if domain.complete else None
-    suggestion = did_you_mean(part, starts, otherwise)
+    suggestion = suggest_name(closest(part, starts), otherwise)
     yield Diagnostic("unknown-value", f"{name} never {what} {part!r}", span, suggestion, severity)
 
 
@@ -323,7 +323,7 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
         if text in domain.texts or not domain.texts or _is_file(text, domain):
             continue
         severe = (domain.complete and domain.listed) or slip(text, domain.texts)
-        suggestion = did_you_mean(text, domain.texts, "one of " + ", ".join(sorted(domain.texts)[:12]))
+        suggestion = suggest_name(closest(text, domain.texts), "one of " + ", ".join(sorted(domain.texts)[:12]))
         yield Diagnostic("unknown-value", f"{what} {text!r}", span, suggestion, "error" if severe else "warning")
 
 

@@ -11,7 +11,7 @@ from datetime import date
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.analysis.policy import BUILDING, CHOICES, LEVELS, LISTS, PLACEHOLDERS, TEXTS, Policy, Unlock
 from datalog_gate.analysis.resolve import ANNOTATIONS, Names
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
 from datalog_gate.schema.declaration import Relation, RelationRef
@@ -49,7 +49,7 @@ class Policies:
         else:
             annotations = [f"@{name}" for name in ANNOTATIONS]
             message = f"there is no annotation @{annotation.name}"
-            suggestion = did_you_mean(f"@{annotation.name}", annotations, "one of " + ", ".join(annotations))
+            suggestion = suggest_name(closest(f"@{annotation.name}", annotations), "one of " + ", ".join(annotations))
             self._report("unknown-annotation", message, annotation.span, suggestion)
 
     def _unlock(self, annotation: Annotation, rule: Rule, relation: Relation) -> None:
@@ -118,7 +118,7 @@ class Policies:
                 self._refuse(f"{attribute.name} is given twice", attribute.span)
             elif attribute.name not in TEXTS | LISTS:
                 names = sorted(TEXTS | LISTS)
-                suggestion = did_you_mean(attribute.name, names, "one of " + ", ".join(names))
+                suggestion = suggest_name(closest(attribute.name, names), "one of " + ", ".join(names))
                 self._refuse(f"@{annotation.name} has no attribute {attribute.name}", attribute.span, suggestion)
             elif words != items or (attribute.name in TEXTS and isinstance(value, tuple)):
                 kind = "a list of strings" if attribute.name in LISTS else "a string"
@@ -129,7 +129,7 @@ class Policies:
                 texts[attribute.name] = words[0]
             choices = CHOICES.get(attribute.name, words)
             for word in (word for word in words if word not in choices):
-                suggestion = did_you_mean(word, choices, "one of " + ", ".join(choices))
+                suggestion = suggest_name(closest(word, choices), "one of " + ", ".join(choices))
                 self._refuse(f"{attribute.name} can't be {word!r}", attribute.span, suggestion)
         if lists.get("on") == ():
             self._refuse("`on` is empty, so the policy would judge nothing", annotation.span)
@@ -142,7 +142,7 @@ class Policies:
             return True
         has = "the head has " + (", ".join(filter(None, columns)) or "none")
         message = f"{what} names {name}, which is not a column of the head"
-        self._report(code, message, span, did_you_mean(name, columns, has))
+        self._report(code, message, span, suggest_name(closest(name, columns), has))
         return False
 
     def _measure(self, worse: str, columns: tuple[str, ...], relation: Relation, span: Span) -> None:

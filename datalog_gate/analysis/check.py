@@ -21,7 +21,7 @@ from datalog_gate.analysis.silences import check_silences, silence
 from datalog_gate.analysis.slices import collect_dependencies
 from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
-from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, did_you_mean, in_order, slip
+from datalog_gate.base.diagnostics import NOWHERE, Diagnostic, closest, in_order, slip, suggest_name
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.language.ast import Module
@@ -257,7 +257,8 @@ def _check_services(draft: _Draft) -> Iterator[Diagnostic]:
                 continue
             if name == UNLOCKED or slip(str(service.value), services):
                 message = f"no rule unlocks the service {service.value}"
-                advice = did_you_mean(str(service.value), services, f'write a rule with @unlock("{service.value}")')
+                near = closest(str(service.value), services)
+                advice = suggest_name(near, f'write a rule with @unlock("{service.value}")')
                 yield Diagnostic("unknown-service", message, match.span, advice)
 
 

@@ -14,7 +14,7 @@ from datalog_gate.analysis.patterns import find_problem
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.single_variables import find_single_uses
-from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Span, did_you_mean, format_count
+from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Span, closest, format_count, suggest_name
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import NO_KIND
 from datalog_gate.language import ast
@@ -179,7 +179,7 @@ class Lowering:
             suggestion = f"it is a list or a map: read {inner}(_id=...)"
         else:
             columns = "the columns are " + ", ".join(relation.positions)
-            suggestion = did_you_mean(named.column, relation.positions, columns)
+            suggestion = suggest_name(closest(named.column, relation.positions), columns)
         message = f"{relation.ref} has no column {named.column}"
         self._report("unknown-column", message, named.span, suggestion)
 

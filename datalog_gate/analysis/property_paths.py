@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.diagnostics import closest, suggest_name
 from datalog_gate.base.values import NO_KIND, Kind
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.schema.resource_types import SCALARS, member_of
@@ -70,7 +70,7 @@ def _in_type(steps: Sequence[str], kind: ResourceType, whole: bool) -> PathMeani
         elif schema.kind in SCALARS:
             return PathMeaning(at, problem=f"{written} is a {schema.kind}: nothing is below it", suggestion=None)
         elif step not in schema.parts:
-            advice = did_you_mean(step, schema.parts, "it has " + ", ".join(sorted(schema.parts)[:12]))
+            advice = suggest_name(closest(step, schema.parts), "it has " + ", ".join(sorted(schema.parts)[:12]))
             return PathMeaning(at, problem=f"{written} has no {step}", suggestion=advice)
         else:
             schema, member = schema.parts[step], False
@@ -97,4 +97,4 @@ def _first_step(first: str, rest: Sequence[str], names: Collection[str]) -> str 
     if head != first and head in names:
         inner = re.sub(r"[\[\]/]+", ".", first).strip(".")
         return f"write {'.'.join((inner, *rest))}"
-    return did_you_mean(first, names)
+    return suggest_name(closest(first, names))

@@ -17,7 +17,6 @@ from datalog_gate.base.diagnostics import (
     Slips,
     Span,
     closest,
-    did_you_mean,
     format_count,
     suggest_name,
 )
@@ -102,7 +101,7 @@ class Names:
             return builtin
         functions = [name for name, known in BUILTINS.items() if len(known.outputs) == 1 and name[0].isalpha()]
         near = closest(bare, functions)
-        advice: str = "write it as a condition, and use a variable of it here"
+        advice: str | None = "write it as a condition, and use a variable of it here"
         if builtin and is_own and len(builtin.outputs) == 1:
             advice = f"write builtin:{bare} for the builtin"
         elif near and not builtin and not is_own and not prefix:
@@ -293,7 +292,7 @@ class Names:
             names = list(candidates)
             whole = [other for other in names if other.startswith("os:") and other.endswith(f":{name}")]
             near = whole[0] if len(whole) == 1 else closest(name, names)
-            self._near[name] = suggest_name(near) if near else None
+            self._near[name] = suggest_name(near)
         return self._near.get(name)
 
     def _relation_names(self, module: str) -> Iterable[str]:
@@ -349,7 +348,7 @@ class Names:
             self._report("duplicate-column", message, declaration.span, "rename one")
         for name in (name for name in declaration.key if name not in names):
             message = f"{declaration.name} has no column {name}"
-            self._report("unknown-column", message, declaration.span, did_you_mean(name, names))
+            self._report("unknown-column", message, declaration.span, suggest_name(closest(name, names)))
         key = tuple(name for name in declaration.key if name in names)
         relation = Relation(f"{module.name}:{bare}", tuple(columns), key, declaration.meaning)
         scope.relations[bare] = relation

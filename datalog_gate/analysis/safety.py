@@ -166,5 +166,5 @@ def _report(var: ir.Var, span: Span, ordered: Conjunction, slips: Slips, is_grou
     if is_group:
         quotes = f"an aggregate does not bind the variables that group it: also use {name} in a relation beside it"
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
-    suggestion = suggest_name(near) if near and not is_group else quotes
+    suggestion = suggest_name(None if is_group else near, quotes)
     return Diagnostic("unsafe-variable", message, span, suggestion)

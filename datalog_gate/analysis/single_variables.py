@@ -90,7 +90,7 @@ def _diagnose(
 ) -> Diagnostic | None:
     name, span = occurrence.variable.name, occurrence.variable.span
     near = next(iter((*_WORDS.of(name), *names.of(name))), None)
-    suggestion: str | None = suggest_name(near) if near else None
+    suggestion = suggest_name(near)
     message = f"{name} is a variable that occurs once"
     if near in WORDS:
         return Diagnostic("used-once", message, span, suggestion)

@@ -212,9 +212,12 @@ def suggest_code(code: str, mark: str = "") -> Advice:
     return Advice(f"write {mark}{code}{mark}", code)
 
 
-def suggest_name(name: str, mark: str = "") -> Advice:
-    """A suggestion that this name was meant, enclosed in `mark`."""
-    return Advice(f"did you mean {mark}{name}{mark}?", meant=name)
+def suggest_name(name: str | None, otherwise: str | None = None, mark: str = "") -> str | None:
+    """A suggestion that this name was meant, enclosed in `mark`; `otherwise` if there is no such name.
+
+    `closest` and `slip` find the name.
+    """
+    return Advice(f"did you mean {mark}{name}{mark}?", meant=name) if name else otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +265,6 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     folded = {name.lower(): name for name in (reversed(known) if word[:1].isupper() else known)}
     near = get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
     return folded[near[0]] if near else slip(word, known)
-
-
-def did_you_mean(word: str, candidates: Iterable[str], otherwise: str | None = None) -> str | None:
-    """The suggestion to write the closest candidate, or `otherwise` if none is similar."""
-    near = closest(word, candidates)
-    return suggest_name(near) if near else otherwise
 
 
 class Slips:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from datalog_gate.analysis.program import CheckedProgram, find_input
-from datalog_gate.base.diagnostics import MOST_SUGGESTIONS, Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import MOST_SUGGESTIONS, Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Row
 from datalog_gate.facts.lines import FactLine
@@ -58,6 +58,6 @@ def _describe_undeclared(
         declared = (relation for relation in program.inputs if not program.relations[relation].generated)
         known = [str(whole_version(relation)) for relation in declared]
         known += [*(name.rpartition(":")[2] for name in known), *catalogue.names()]
-        meant[line.relation] = did_you_mean(line.relation, known)
+        meant[line.relation] = suggest_name(closest(line.relation, known))
     message = f"no rule declares the relation {line.relation}"
     return Diagnostic("bad-facts", message, line.span, meant.get(line.relation))

@@ -14,7 +14,7 @@ from datalog_gate.analysis.column_reads import read_columns
 from datalog_gate.analysis.program import CheckedProgram, Const
 from datalog_gate.analysis.slices import slice_over
 from datalog_gate.analysis.strata import reads
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import Row
@@ -149,7 +149,7 @@ def _unread_tables(program: CheckedProgram, readings: Mapping[str, Reading]) -> 
         table = match.arguments[0] if match.relation in (AGES, READINGS) else None
         if isinstance(table, Const) and table.value not in readings:
             message = f"the inventory does not say when {table.value} was read"
-            suggestion = did_you_mean(str(table.value), readings) or "pull that table too"
+            suggestion = suggest_name(closest(str(table.value), readings)) or "pull that table too"
             yield Diagnostic("unfilled", message, match.span, suggestion, "warning")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, closest, suggest_name
 from datalog_gate.base.records import replace
 from datalog_gate.base.values import from_python
 from datalog_gate.decision.policy_set import LIMITS_FILE
@@ -29,7 +29,7 @@ def add_limits(module: Module, file: str, text: str) -> tuple[Module, tuple[Diag
             facts += rows
             continue
         message = f"{module.file} declares no relation {name}"
-        advice = did_you_mean(name, declared, f"it declares {', '.join(sorted(declared)) or 'none'}")
+        advice = suggest_name(closest(name, declared), f"it declares {', '.join(sorted(declared)) or 'none'}")
         diagnostics.append(Diagnostic("bad-limits", message, document.key_place((name,)), advice))
     for name in (name for name in declared if name not in map(str, document.data)):
         advice = f"add `{name}:` to it, with [] for no rows"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.taint import Cell
 from datalog_gate.analysis.violation_key import computed_cells, key_columns
-from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, closest, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import ResourceId, Row, Value
@@ -140,7 +140,7 @@ class _Reader:
         for key, value in entry.items():
             if key not in KEYS:
                 known = "one of " + ", ".join(KEYS)
-                self._bad(f"a waiver has no key `{key}`", (at, key), did_you_mean(str(key), KEYS, known), True)
+                self._bad(f"a waiver has no key `{key}`", (at, key), suggest_name(closest(str(key), KEYS), known), True)
             elif key == "key" and not isinstance(value, dict):
                 self._bad("`key` must be a mapping of columns to values", (at, key))
             elif key in TEXTS and (not isinstance(value, str) or not value):
@@ -166,7 +166,7 @@ class _Reader:
         if policy := self.policies.get(name) if isinstance(name, str) else None:
             self._check_by(policy, at, entry)
         elif isinstance(name, str):
-            self._bad(f"there is no policy {name}", (at, "policy"), did_you_mean(name, self.policies))
+            self._bad(f"there is no policy {name}", (at, "policy"), suggest_name(closest(name, self.policies)))
 
     def _check_by(self, policy: Policy, at: int, entry: Mapping[str, Any]) -> None:
         if "subject" in entry and policy.subject is None:
@@ -179,7 +179,7 @@ class _Reader:
                 why = f"{name} is not a key column of {policy.id}: the violation stays the same when it changes"
                 self._bad(why, (at, "key", name), f'bound it instead, `while: "{name} <= {value}"`', True)
             elif name not in keys:
-                suggestion = did_you_mean(str(name), keys, f"its key columns are {', '.join(keys) or 'none'}")
+                suggestion = suggest_name(closest(str(name), keys), f"its key columns are {', '.join(keys) or 'none'}")
                 self._bad(f"{policy.id} has no column {name}", (at, "key", name), suggestion, True)
             elif isinstance(value, dict | list):
                 self._bad(f"`{name}` must be a string, a number, true, false or null", (at, "key", name))
@@ -191,7 +191,7 @@ class _Reader:
             for name in (getattr(term, "name", "") for term in (bound.left, bound.right)):
                 if name and name not in columns:
                     known = f"the columns of {policy.id} are {', '.join(columns) or 'none'}"
-                    suggestion = did_you_mean(name, columns, known)
+                    suggestion = suggest_name(closest(name, columns), known)
                     self._bad(f"{policy.id} has no column {name}", (at, "while"), suggestion)
 
     def _bad(self, what: str, path: tuple[str | int, ...], suggestion: str | None = None, key: bool = False) -> None:

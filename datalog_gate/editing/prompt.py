@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from datalog_gate.base.diagnostics import did_you_mean, format_count, shorten
+from datalog_gate.base.diagnostics import closest, format_count, shorten, suggest_name
 from datalog_gate.base.errors import GateError, RulesError, UsageError
 from datalog_gate.base.values import show
 from datalog_gate.decision.query import QueryAnswer, QueryInputs, ask
@@ -68,7 +68,7 @@ class Prompt:
                 case ":help":
                     yield from (f"{name:11}{meaning}" for name, meaning in COMMANDS.items())
                 case _ if word.startswith(":") and word != ":-":
-                    yield f"there is no command {word}: {did_you_mean(word, COMMANDS, ':help lists them')}"
+                    yield f"there is no command {word}: {suggest_name(closest(word, COMMANDS), ':help lists them')}"
                 case _:
                     yield from self._query(text)
         except GateError as error:
@@ -186,7 +186,8 @@ class Prompt:
             relation for name, relation in own.items() if fnmatchcase(name, pattern) or name.endswith(f":{pattern}")
         ]
         if not described and not named:
-            advice = did_you_mean(pattern, [*own, *self.folder.catalogue.names()], ":relations lists those with rows")
+            near = closest(pattern, [*own, *self.folder.catalogue.names()])
+            advice = suggest_name(near, ":relations lists those with rows")
             yield f"there is no relation {pattern}: {advice}"
         checked = self.folder.check(list(self.folder.all()))[0] if named else None
         for relation in named:  # a rule's columns have kinds once it is checked

@@ -12,7 +12,7 @@ from decimal import Decimal
 from hashlib import sha256
 
 from datalog_gate.base import values
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean, format_count
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, format_count, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import dataclass
@@ -50,7 +50,7 @@ class FactLine:
             return self.row
         for name in self.row:
             if name not in relation.positions:
-                raise _bad(f"{relation.name} has no column {name}", self.span, did_you_mean(name, columns))
+                raise _bad(f"{relation.name} has no column {name}", self.span, suggest_name(closest(name, columns)))
         return tuple(self.row.get(name) for name in columns)
 
     def typed(self, relation: Relation) -> Row:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.files.check_options import BY_NAME, CHECK_OPTIONS, CheckOption, read_list, read_pair, rebase_path
@@ -311,7 +311,7 @@ class _TableReader:
         return option.read(option.rebase(value, self._file.parent))
 
     def _unknown(self, key: str, path: KeyPath, known: Sequence[str]) -> None:
-        advice = did_you_mean(key, known, f"one of {', '.join(known)}")
+        advice = suggest_name(closest(key, known), f"one of {', '.join(known)}")
         self._wrong.append(Diagnostic("bad-configuration", f"there is no key `{key}`", self._place(path), advice))
 
     def _bad(self, what: str, path: KeyPath) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from hashlib import sha256
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.decision import Decision, Violation, Waiver, compute_outcome
 
@@ -91,7 +91,7 @@ def _read(text: str, place: Span, indent: int, policies: Collection[str]) -> lis
         if name in policies:
             answers.append(Ignore(name, match["until"], match["reason"].strip(), place, indent))
         else:
-            advice = did_you_mean(name, policies)
+            advice = suggest_name(closest(name, policies))
             answers.append(Diagnostic(CODE, f"there is no policy {name} to ignore", place, advice, "warning"))
     return answers
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.diagnostics import closest, suggest_name
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import load
@@ -61,7 +61,7 @@ def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
     folders = _pack_folders(folder)
     for name in names:
         if name not in folders:
-            similar = did_you_mean(name, folders, f"there are {', '.join(folders)}")
+            similar = suggest_name(closest(name, folders), f"there are {', '.join(folders)}")
             raise UsageError(f"there is no pack {name}: {similar}")
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):

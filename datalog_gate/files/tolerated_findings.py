@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.base.diagnostics import REFUSALS, Diagnostic, did_you_mean
+from datalog_gate.base.diagnostics import REFUSALS, Diagnostic, closest, suggest_name
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import replace
 from datalog_gate.decision.decision import Decision
@@ -126,7 +126,7 @@ def find_modes(policies: Sequence[Policy], configuration: Configuration) -> dict
         for pattern in patterns:
             matched = {policy for policy in names if fnmatchcase(policy, pattern)}
             if not matched and not _find_codes([pattern]):
-                advice = did_you_mean(pattern, (*names, *REFUSALS))
+                advice = suggest_name(closest(pattern, (*names, *REFUSALS)))
                 raise UsageError(f"--{option}: there is no policy {pattern}{f': {advice}' if advice else ''}")
             chosen[option] |= matched
     off = chosen["ignore"] | (set(names) - chosen["select"] if select else set())

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
-from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.diagnostics import closest, suggest_name
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.inventory.cloud_api import CloudApi, ForbiddenError, MissingError, PartialError
@@ -76,7 +76,7 @@ def select_sources(patterns: Sequence[str] = ()) -> list[TableSource]:
     sources = {source.relation: source for collector in load_collectors().values() for source in collector.tables}
     for pattern in patterns:
         if not any(fnmatchcase(relation, pattern) for relation in sources):
-            hint = did_you_mean(pattern, sources)
+            hint = suggest_name(closest(pattern, sources))
             raise UsageError(f"no collector fills {pattern}" + (f": {hint}" if hint else ""))
     names = {name for name in sources if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)}
     names |= {lookup.relation for name in names for lookup in sources[name].lookups.values()}

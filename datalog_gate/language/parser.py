@@ -184,7 +184,7 @@ class Parser:
         if self.tokens[self.index - 1].text in POLICY_WORDS and token.kind in ("name", "string", "{", "["):
             return 'a policy is a rule below a line like @deny("name", "message {x}")'
         if near := slip(self.tokens[self.index - 1].text, RESERVED | STATEMENTS):
-            return suggest_name(near, "`")
+            return suggest_name(near, mark="`")
         if token.kind == ":" and self.tokens[self.index + 1].kind == ":":
             return "write a resource type as a relation in lower case, os:nova:server, or as a string in quotes"
         begins = token.kind in _BEGINNINGS and len(token.text) <= 80 and token.text.isprintable()
@@ -422,7 +422,7 @@ class Parser:
         function = _FUNCTIONS.get(self.token.text)
         if not function:
             near = closest(self.token.text[:80], _FUNCTIONS)
-            advice = suggest_name(near, "`") if near else f"one of {', '.join(_FUNCTIONS)}"
+            advice = suggest_name(near, f"one of {', '.join(_FUNCTIONS)}", "`")
             raise self.unexpected("{found} is not an aggregate", advice)
         start = self.advance().start
         self.enter()

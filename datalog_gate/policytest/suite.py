@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.errors import InputError, RulesError, UsageError
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import ResourceId
@@ -206,7 +206,12 @@ def suite_of(
         )
     folder = f"the policies of this folder are {', '.join(sorted(policies)) or 'none'}"
     diagnostics = [
-        Diagnostic("bad-test", f"there is no policy {name} beside this file", place, did_you_mean(name, inside, folder))
+        Diagnostic(
+            "bad-test",
+            f"there is no policy {name} beside this file",
+            place,
+            suggest_name(closest(name, inside), folder),
+        )
         for case in cases
         for name, place in case.policies
         if name not in policies

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass
 from datalog_gate.files.templates import read_text
@@ -78,7 +78,7 @@ def _check(document: Document, path: Steps, data: Any, shape: Shape) -> Iterator
                 if inner := shape.get(key, shape.get("*")):
                     yield from _check(document, (*path, key), value, inner)
                 else:
-                    suggestion = did_you_mean(str(key), shape, "one of " + ", ".join(shape))
+                    suggestion = suggest_name(closest(str(key), shape), "one of " + ", ".join(shape))
                     yield _bad(f"there is no key `{key}` here", document.key_place((*path, key)), suggestion)
             for key in NEEDED & shape.keys() - data.keys():
                 yield _bad(f"`{key}` is missing here", document.place(path))

@@ -357,7 +357,7 @@ def read_sections(document: Document, report: Report) -> dict[str, dict[str, Dat
     for name, section in document.data.items():
         if name not in SECTIONS:
             near = closest(str(name), SECTIONS)
-            wrong(f"an environment has no section `{name}`", (name,), near and suggest_name(near, "`"))
+            wrong(f"an environment has no section `{name}`", (name,), suggest_name(near, mark="`"))
         elif not isinstance(section, list if name in _LISTS else dict):
             wrong(f"the section `{name}` has the wrong form", (name,))
         elif isinstance(section, dict):

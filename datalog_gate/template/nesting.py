@@ -407,7 +407,7 @@ def report_wrong(message: str, holder: Mapping[str, Data], path: Path, where: Wh
     if holder.get(name) is not None:
         place = where(path)
     elif not where.hides(path[:-1], False) and (near := _near(name, holder)):
-        place, advice = where.key_place((*path[:-1], near)), suggest_name(name, "`")
+        place, advice = where.key_place((*path[:-1], near)), suggest_name(name, mark="`")
         message = f"{f'`{path[-2]}`' if path[2:] else 'the resource'} has no property `{near}`"
     else:
         at = path if name in holder else path[:-1]

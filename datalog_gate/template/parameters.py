@@ -167,7 +167,7 @@ def read_parameters(section: Mapping[str, Data], scope: ParameterScope) -> tuple
         is_compared = at < 10 and len(section) <= MAX_CANDIDATES and not source.named_by_hidden
         near = closest(name, section) if is_compared else None
         message = f"there is no parameter `{MASK if source.named_by_hidden else name}`"
-        scope.report("bad-parameter", message, name, near and suggest_name(near, "`"), source.place)
+        scope.report("bad-parameter", message, name, suggest_name(near, mark="`"), source.place)
     return tuple(_parameter(name, definition, scope) for name, definition in section.items())
 
 
@@ -238,7 +238,7 @@ def _declare(name: str, definition: Mapping[str, Data], scope: ParameterScope) -
     if kind not in TYPES:
         known = ", ".join(TYPES if dialect.hot else CFN_TYPES)
         near = closest(str(kind if dialect.hot else definition.get("Type")), TYPES if dialect.hot else CFN_TYPES)
-        advice = suggest_name(near, "`") if near else None
+        advice = suggest_name(near, mark="`")
         report("bad-template", f"the type of parameter `{name}` is not one of {known}", name, advice, None)
         kind = "string"
     try:
@@ -268,7 +268,7 @@ def _as_meant(name: str, definition: Mapping[str, Data], keys: Collection[str], 
     for key, other in near.items():
         shown = MASK if _is_hidden(meant) and not other else key  # may be the end of an unquoted default with a comma
         message = f"the definition of parameter `{name}` has no key `{shown}`"
-        report("bad-template", message, name, suggest_name(other, "`") if other else None, None)
+        report("bad-template", message, name, suggest_name(other, mark="`"), None)
     return {key: value for key, value in meant.items() if key is not None}
 
 

@@ -140,11 +140,11 @@ class Tree:
             self.report("newer-version", message, span, f"write `{key}: {since}`")
         return since is not None
 
-    def near(self, word: Data, candidates: Iterable[str]) -> Advice | None:
+    def near(self, word: Data, candidates: Iterable[str]) -> str | None:
         """A suggestion for a name that is not a candidate. Only made for the first problems, since it takes time."""
         few = len(self.problems) < 10 and len(known := list(candidates)) <= MAX_CANDIDATES
         nearest = closest(word, known) if isinstance(word, str) and few else None
-        return suggest_name(nearest, "`") if nearest else None
+        return suggest_name(nearest, mark="`")
 
     def as_meant(
         self, written: Mapping[str, Data], document: Document, path: Path, dialect: Dialect, known: Collection[str]
@@ -160,7 +160,7 @@ class Tree:
             if not self.report_newer(key, dialect, document.file, place):
                 near = self.near(key, known)
                 self.report("bad-template", f"{what} `{key}`", place, near)
-                if near and near.meant not in written:
+                if isinstance(near, Advice) and near.meant not in written:
                     meant[key] = near.meant
         document.misspelt |= {(*path, name): key for key, name in meant.items()}
         return {meant.get(key, key): value for key, value in written.items()} if meant else written

@@ -126,7 +126,7 @@ class _RefusalSearch:
             for name in map(str, filter(None, names)):
                 if name not in known and (near := slip(name, known)):
                     message, declared = f"there is no custom constraint `{name}`", ("parameters", parameter.name)
-                    self._add("bad-template", message, stack.locate(declared), suggest_name(near, "`"))
+                    self._add("bad-template", message, stack.locate(declared), suggest_name(near, mark="`"))
             for reason in filter(None, (find_reason(str(name), value) for name in names)):
                 shown = "a hidden value" if hidden else f"{format_value(value)}: it {reason}"
                 message = f"parameter `{parameter.name}` can't be {shown}"
@@ -197,7 +197,7 @@ class _RefusalSearch:
                 continue  # it was said of the parameter
             message = self._tell_name(resource, mistake) if is_name else self._tell_value(resource, mistake)
             hidden = resource.hides(path[:-1], False) if is_name else resource.hides(path, True)
-            near = suggest_name(mistake.near, "`") if mistake.near and not hidden else None
+            near = None if hidden else suggest_name(mistake.near, mark="`")
             advice = near or mistake.help or (_suggest_function(stack, mistake.value) if is_call else None)
             self._add(mistake.code, message, place, advice, self._is_found_now(stack, resource, mistake))
 
@@ -250,7 +250,7 @@ class _RefusalSearch:
         if hidden := resource.hides(("type",), True):
             name = MASK
         if near:
-            advice = None if hidden else suggest_name(near, "`")
+            advice = None if hidden else suggest_name(near, mark="`")
             self._add("unknown-type", f"there is no resource type {name}", place, advice)
             return
         if "/" in name or name.endswith((".yml", ".json")):
@@ -316,7 +316,7 @@ class _RefusalSearch:
             near = closest(lack.attribute.rpartition(".")[2], lack.names)
             others = f"it has {', '.join(sorted(lack.names))}" if lack.names else None
             place = stack.locate((*path, lack.step))
-            self._add("unknown-attribute", message, place, suggest_name(near, "`") if near else others, lack.now)
+            self._add("unknown-attribute", message, place, suggest_name(near, others, "`"), lack.now)
 
     def _find_lack(self, resource: Resource, keys: Sequence[Data], step: int = 1, now: bool = True) -> _Lack | None:
         """The attribute read by the keys, of which the first is at that step of the call, if there is none. Groups pass
@@ -388,7 +388,7 @@ def _suggest_function(stack: Stack, value: Data) -> str | None:
     """A suggestion for a wrong value that is the call of a misspelt function."""
     name = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None
     near = closest(str(name), stack.template.functions) if name and stack.template else None
-    return suggest_name(near, "`") if near else None
+    return suggest_name(near, mark="`")
 
 
 def _refers(data: Data, resources: Mapping[str, Data]) -> bool:

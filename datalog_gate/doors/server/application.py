@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from oslo_context.context import RequestContext
 from oslo_middleware import HTTPProxyToWSGI, RequestId
 
-from datalog_gate.base.diagnostics import did_you_mean, printable, shorten
+from datalog_gate.base.diagnostics import closest, printable, shorten, suggest_name
 from datalog_gate.base.errors import DiagnosticsError, EngineError, UsageError
 from datalog_gate.base.failures import format_failure
 from datalog_gate.doors.server.access import (
@@ -145,7 +145,7 @@ class _Responder:
         for name, value in pairs:
             validator = self._query.get(name)
             if validator is None:
-                known = did_you_mean(name, self._query)
+                known = suggest_name(closest(name, self._query))
                 message = f"there is no parameter {shorten(printable(name), 100)}"
                 raise ApiError(400, "unknown_parameter", message, known or "")
             if name in values:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from datalog_gate.base.diagnostics import did_you_mean, render
+from datalog_gate.base.diagnostics import closest, render, suggest_name
 from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.cli.common import INPUT, OK, load_catalogue, print_answer, print_note
 from datalog_gate.files.templates import read_catalogue
@@ -59,7 +59,7 @@ def relations(options: argparse.Namespace) -> int:
 
 
 def _no_relation(name: str, candidates: Iterable[str]) -> UsageError:
-    similar = did_you_mean(name, candidates, "`datalog-gate relations` lists all")
+    similar = suggest_name(closest(name, candidates), "`datalog-gate relations` lists all")
     return UsageError(f"there is no relation {name}: {similar}")
 
 

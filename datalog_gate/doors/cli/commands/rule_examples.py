@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from datalog_gate import api
-from datalog_gate.base.diagnostics import Span, did_you_mean
+from datalog_gate.base.diagnostics import Span, closest, suggest_name
 from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.cli.common import DENIED, OK, load_rules
 from datalog_gate.examples.case_building import NOW, Case
@@ -156,7 +156,8 @@ def _choose(rules: api.Rules, ids: list[str]) -> list[str]:
 def _check_ids(ids: Iterable[str], known: Collection[str]) -> None:
     for name in ids:
         if name not in known:
-            raise UsageError(f"there is no policy {name}: {did_you_mean(name, known, 'docs lists all policies')}")
+            advice = suggest_name(closest(name, known), "docs lists all policies")
+            raise UsageError(f"there is no policy {name}: {advice}")
 
 
 def _to_text(found: PolicyExamples) -> Iterator[str]:
