@@ -25,13 +25,13 @@ os.environ["DATALOG_GATE_FROZEN"] = "1"  # before the package is imported, here 
 os.environ["XDG_CACHE_HOME"] = os.devnull  # no test reads or fills the cache of who runs it
 
 LONG = {
-    "analysis/doubts", "analysis/kind_guards", "analysis/lifting", "analysis/mistakes", "decision/case_analysis",
+    "analysis/kind_guards", "analysis/lifting", "analysis/mistakes", "decision/case_analysis",
     "decision_point/cloud_wide", "decision_point/feasibility", "decision_point/live_options", "decision_point/log",
     "decision_point/metrics", "decision_point/metrics_port", "doors/cli/check_folder", "doors/cli/doctor",
     "doors/cli/doctor_findings", "doors/cli/scan_command", "doors/cli/services_command", "doors/cli/store_command",
-    "doors/heat/stack_states", "doors/server/server", "engine/budget", "engine/pydatalog", "engine/sql_engine",
-    "inventory/targets", "pages/decision_page", "policytest/failures", "policytest/policytest", "project/bench",
-    "project/docs", "project/fuzz", "rack_affinity/rack_affinity", "scan/heat_feed", "scan/rejudge", "scan/scan",
+    "doors/heat/stack_states", "doors/server/server", "engine/budget", "engine/doubts", "engine/pydatalog",
+    "engine/sql_engine", "inventory/targets", "pages/decision_page", "policytest/failures", "policytest/policytest",
+    "project/bench", "project/docs", "project/fuzz", "rack_affinity/rack_affinity", "scan/heat_feed", "scan/rejudge", "scan/scan",
     "services/approval", "services/conformance", "services/crashes", "services/journal", "services/outcomes",
     "services/reconcile", "store/store", "template/group_sizes", "template/yaql",
 }  # fmt: skip

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from random import Random
 from typing import NamedTuple
 
-from datalog_gate.analysis.doubts import lacking, with_doubts
 from datalog_gate.analysis.lifting import ROOTS
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
 from datalog_gate.decision.request import read_caller
 from datalog_gate.engine.sql.compiler import compile_program
+from datalog_gate.engine.sql.doubts import lacking, with_doubts
 from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, temporary_facts
 from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
 from datalog_gate.scan.alike_stacks import group_alike

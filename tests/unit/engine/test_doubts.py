@@ -9,10 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.doubts import Doubts, lacking, with_doubts
 from datalog_gate.analysis.lifting import Facts, Lifted, lift
 from datalog_gate.base.values import Row
 from datalog_gate.engine.native import evaluate
+from datalog_gate.engine.sql.doubts import Doubts, lacking, with_doubts
 from datalog_gate.schema.declaration import MAYBE, RelationRef
 from tests.programs import HERE, X, Y, edge, node, place, program, short_budget, written
 from tests.sampling import sample
