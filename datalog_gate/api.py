@@ -354,7 +354,7 @@ def format_rules(*paths: str | Path, modern: bool = False) -> dict[str, str]:
 def convert_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[str, str]:
     """Convert rules of Congress: for each rule file the text of one that means the same here. Errors: RulesError."""
     from datalog_gate.analysis.check import check
-    from datalog_gate.analysis.congress.convert import convert
+    from datalog_gate.language.congress.convert import convert
 
     files = read_rules([Path(path) for path in paths], congress=True)
     modules, diagnostics = parse_all(files)

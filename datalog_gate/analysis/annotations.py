@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date
 
-from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.analysis.policy import BUILDING, CHOICES, LEVELS, LISTS, PLACEHOLDERS, TEXTS, Policy, Unlock
 from datalog_gate.analysis.resolve import ANNOTATIONS, Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Annotation, Attribute, Module, Rule, Variable
+from datalog_gate.language.congress.library import LEVEL_OF_HEAD
 from datalog_gate.schema.declaration import Relation, RelationRef
 
 

@@ -146,7 +146,7 @@ def _translate_congress(draft: _Draft) -> Iterable[Diagnostic]:
     """
     if not draft.names.congress:
         return ()
-    from datalog_gate.analysis.congress.normalize import translate  # few rules are of Congress
+    from datalog_gate.analysis.congress_translation import translate  # few rules are of Congress
 
     untyped, _ = translate(draft.modules, draft.names, {})
     first = replace(draft, modules=untyped)

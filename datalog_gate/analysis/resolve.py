@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
-from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.base.diagnostics import (
     MOST_SUGGESTIONS,
     Advice,
@@ -23,6 +22,7 @@ from datalog_gate.base.diagnostics import (
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import NO_KIND, Kind
 from datalog_gate.language import ast
+from datalog_gate.language.congress.library import LEVEL_OF_HEAD
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import ALL, OLD, Column, Relation, all_version, old_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin

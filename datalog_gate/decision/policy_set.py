@@ -24,8 +24,8 @@ LIMITS_FILE = "limits.yaml"
 """The file in which an operator gives the rows of a pack's relations."""
 
 if TYPE_CHECKING:
-    from datalog_gate.analysis.congress.library import Entry
     from datalog_gate.language.ast import Module
+    from datalog_gate.language.congress.library import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class RuleFile:
 
     def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
         if self.entries is not None:
-            from datalog_gate.analysis.congress.library import parse_library
+            from datalog_gate.language.congress.library import parse_library
 
             module, diagnostics = parse_library(self.entries, self.file, self.module, self.title)
             return module, (*self.notes, *diagnostics)

@@ -16,7 +16,7 @@ from datalog_gate.files.templates import MAX_BYTES, list_files, read_text
 from datalog_gate.template.document import read_document
 
 if TYPE_CHECKING:
-    from datalog_gate.analysis.congress.library import Entry
+    from datalog_gate.language.congress.library import Entry
 
 YAML = (".yaml", ".yml")
 GROUP = "datalog_gate.rules"
@@ -226,7 +226,7 @@ def _read_limits(file: Path) -> dict[str, Any]:
 
 def _entry(lines: Sequence[str], value: str, comment: str, place: Span) -> Entry:
     """A rule as written in the file, for places. If the file escapes characters, only its first line is exact."""
-    from datalog_gate.analysis.congress.library import Entry
+    from datalog_gate.language.congress.library import Entry
 
     span_lines = list(lines[place.line - 1 : place.end_line])
     if len(span_lines) > place.end_line - place.line:

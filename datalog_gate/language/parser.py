@@ -47,7 +47,7 @@ def parse(
 ) -> tuple[ast.Module, tuple[Diagnostic, ...]]:
     """Parse the text of `file`, which starts there at `line` and `column`, as the module `name`. The diagnostics, all
     errors, are in text order. A statement with an error is not in the module. With `congress` the syntax of Congress is
-    accepted; `analysis.congress` translates it."""
+    accepted; `analysis/congress_translation.py` translates it."""
     parser = Parser(text, file, congress, line, column)
     statements: list[ast.Statement] = []
     diagnostics: list[Diagnostic] = []

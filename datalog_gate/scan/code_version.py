@@ -22,7 +22,7 @@ FACT_MODULES = (
 )
 """The modules that make the facts of a stack."""
 JUDGING_MODULES = (
-    "language/*",
+    "language/**/*",
     "analysis/**/*",
     "engine/*",
     "decision/*",

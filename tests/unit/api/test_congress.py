@@ -21,7 +21,6 @@ import pytest
 
 import datalog_gate as dg
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.congress.library import Entry
 from datalog_gate.api import convert_congress
 from datalog_gate.base.diagnostics import NOWHERE, Diagnostic
 from datalog_gate.base.errors import RulesError
@@ -34,6 +33,7 @@ from datalog_gate.facts.lines import FactLine
 from datalog_gate.files.inputs import fact_lines
 from datalog_gate.files.rules import read_rules
 from datalog_gate.language.ast import Constant, Rule
+from datalog_gate.language.congress.library import Entry
 from datalog_gate.language.parser import parse
 
 ROOT = Path(__file__).parents[3]

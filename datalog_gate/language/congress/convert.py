@@ -8,9 +8,9 @@ from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
-from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.base.records import replace
 from datalog_gate.language import ast
+from datalog_gate.language.congress.library import LEVEL_OF_HEAD
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.printer import print_module
 from datalog_gate.language.walk import map_children, variables
