@@ -31,9 +31,9 @@ LONG = {
     "doors/cli/doctor_findings", "doors/cli/scan_command", "doors/cli/services_command", "doors/cli/store_command",
     "doors/heat/stack_states", "doors/server/server", "engine/budget", "engine/doubts", "engine/pydatalog",
     "engine/sql_engine", "inventory/targets", "pages/decision_page", "policytest/failures", "policytest/policytest",
-    "project/bench", "project/docs", "project/fuzz", "rack_affinity/rack_affinity", "scan/heat_feed", "scan/rejudge", "scan/scan",
-    "services/approval", "services/conformance", "services/crashes", "services/journal", "services/outcomes",
-    "services/reconcile", "store/store", "template/group_sizes", "template/yaql",
+    "project/bench", "project/docs", "project/fuzz", "rack_affinity/rack_affinity", "scan/heat_feed", "scan/rejudge",
+    "scan/scan", "services/approval", "services/conformance", "services/crashes", "services/journal",
+    "services/outcomes", "services/reconcile", "store/store", "template/group_sizes", "template/yaql",
 }  # fmt: skip
 """The modules in `tests/unit` with two thirds of the time of all: engines, scans, whole commands, many processes."""
 LONG_PACKS = {"vnf"}

@@ -9,7 +9,7 @@ from datetime import date
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.patterns import compile_search
+from datalog_gate.base.patterns import compile_search
 from datalog_gate.base.values import FALSE, TRUE, Boolean, Value, show
 from datalog_gate.schema.declaration import given_version
 

@@ -10,11 +10,11 @@ from functools import partial
 from itertools import chain, islice
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.patterns import find_problem
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.single_variables import find_single_uses
 from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Span, closest, format_count, suggest_name
+from datalog_gate.base.patterns import find_problem
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import NO_KIND
 from datalog_gate.language import ast

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import TESTS, name_of, twins
-from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.patterns import compile_search
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Boolean, Kind, ResourceId, Value, kind_of, print_value
 from datalog_gate.schema.declaration import Column

@@ -13,11 +13,11 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, Inexact
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, cast
 
-from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.analysis.program import FoldFunction
 from datalog_gate.base.diagnostics import format_count, shorten
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.expression import Expression, phrase
+from datalog_gate.base.patterns import compile_search
 from datalog_gate.base.unknown import freeze
 from datalog_gate.base.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
 from datalog_gate.engine.intervals import Number, Tuples, bound_aggregate, bound_result, decide_comparison, kinds_of

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.errors import RulesError
+from datalog_gate.base.patterns import compile_search
 from datalog_gate.base.values import NO_VALUE, Row
 from datalog_gate.decision.findings import FactUse, find_support
 from datalog_gate.decision.query import QueryInputs, ask

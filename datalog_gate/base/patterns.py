@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from datalog_gate.base.diagnostics import format_count, suggest_code
+from datalog_gate.base.diagnostics import format_count
 
 LONGEST = 1000
 """The maximum number of characters of a pattern."""
@@ -15,8 +14,6 @@ MEMORY = 1 << 20
 """The maximum number of bytes of a compiled pattern."""
 STEPS = 10**8
 """The maximum number of steps of a search, about a second: characters times the size of the compiled pattern."""
-_PARTS = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\\\]])*\]?|.")
-"""What a pattern consists of: characters, some escaped, and classes, in which a first ``]`` is a character."""
 
 
 class Search(NamedTuple):
@@ -77,41 +74,3 @@ def find_problem(pattern: object, group: object = 0) -> tuple[str, str] | None:
     except ValueError as error:
         return str(error), "https://github.com/google/re2/wiki/Syntax has the syntax"
     return None
-
-
-def find_looseness(pattern: str) -> tuple[str, str] | None:
-    """What is probably wrong with a pattern, and what to write: an anchor on one of several alternatives, or a ``*``
-    used as in a shell."""
-    branches = _branches(re.sub(r"^\(\?[a-zA-Z]+\)", "", pattern))
-    for bound, anchor, where in ((_starts_bound, "^", "first"), (_ends_bound, "$", "last")):
-        if len(branches) > 1 and len(set(map(bound, branches))) > 1:
-            bare = "|".join(branch.removeprefix("^").removesuffix("$") for branch in branches)
-            front = "^" if any(map(_starts_bound, branches)) else ""
-            back = "$" if any(map(_ends_bound, branches)) else ""
-            which = f"the {where} alternative" if bound(branches[0 if anchor == "^" else -1]) else "some alternatives"
-            return f"`{anchor}` applies to {which} only", suggest_code(f'"{front}({bare}){back}"')
-    if re.search(r"\[[^]]*?A-z", pattern):
-        return "`A-z` also matches the signs between `Z` and `a`", 'write "A-Za-z" in the brackets'
-    if "*" in pattern and not set(pattern) & set("^$.[]()|\\+?{}"):
-        return "`*` repeats the character before it", suggest_code(f'"^{pattern.replace("*", ".*")}$"')
-    return None
-
-
-def _starts_bound(branch: str) -> bool:
-    return branch.startswith(("^", "\\A"))
-
-
-def _ends_bound(branch: str) -> bool:
-    return branch.endswith("\\z") or (branch.endswith("$") and not branch.endswith("\\$"))
-
-
-def _branches(pattern: str) -> list[str]:
-    """The alternatives of a pattern outside of all parentheses."""
-    branches, depth = [""], 0
-    for part in _PARTS.findall(pattern):
-        depth += (part == "(") - (part == ")")
-        if part == "|" and depth == 0:
-            branches.append("")
-        else:
-            branches[-1] += part
-    return branches
