@@ -14,14 +14,13 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import LONGEST, TESTS, name_of
 from datalog_gate.analysis.linting import Review
-from datalog_gate.analysis.property_paths import PathMeaning, read_path
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, slip, suggest_name
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
-from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Column, RelationRef, ResourceType, relation_name
+from datalog_gate.schema.property_paths import PathMeaning, read_path, types_by_property
 
 OF_SCALARS = ("heat:property", "heat:reference")
 """Relations whose `path` leads to a scalar in the properties."""
@@ -240,7 +239,7 @@ class _Judge:
             yield from _strange(f"path of {match.relation} never begins with", first, domain, span)
             return
         own = self._types_of(match.arguments[0], body)
-        by_property = {} if own else _types_by_property(self.review.names.catalogue)
+        by_property = {} if own else types_by_property(self.review.names.catalogue)
         types = own or by_property.get(text.partition(".")[0], ())
         meaning = read_path(text, types, whole=name not in OF_SCALARS, others=by_property)
         if meaning.problem:
@@ -293,16 +292,6 @@ class _Judge:
             elif at == 0 and self.review.relations[match.relation].named_only:
                 names.append(self.review.names.catalogue.owner(relation.partition(".")[0]))
         return [kind for kind in (self.review.names.catalogue.type(name) for name in names if name) if kind]
-
-
-@lru_cache(maxsize=4)
-def _types_by_property(catalogue: Catalogue) -> Mapping[str, Sequence[ResourceType]]:
-    """All resource types by the names of their properties."""
-    by_property: dict[str, list[ResourceType]] = {}
-    for kind in filter(None, map(catalogue.type, catalogue.types())):
-        for schema in kind.properties:
-            by_property.setdefault(schema.name, []).append(kind)
-    return by_property
 
 
 def _no_such_text(name: str, builtin: str, part: str, domain: Domain, span: Span) -> Iterator[Diagnostic]:

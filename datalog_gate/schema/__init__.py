@@ -1,8 +1,8 @@
 """The relations, builtins and resource types that rules may name.
 
 Layer 1: may import layer 0. `relations` and `signatures` are written by hand, `cloud` has the tables of an inventory,
-`data` the resource types harvested from Heat, and `operator_files` reads types that operators add. `descriptions`
-documents each relation for rule authors.
+`data` the resource types harvested from Heat, `operator_files` reads types that operators add, and `property_paths`
+reads paths into their properties. `descriptions` documents each relation for rule authors.
 
 >>> from datalog_gate.schema.catalogue import SHIPPED
 >>> from datalog_gate.schema.relations import FIXED

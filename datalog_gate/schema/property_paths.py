@@ -1,16 +1,15 @@
-"""Constants that are a path into properties, ``networks.0.port``.
-
-They are compared with the schemas of resource types.
-"""
+"""What a path into the properties of a type means: ``networks.0.port``."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import closest, suggest_name
 from datalog_gate.base.values import NO_KIND, Kind
+from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.schema.resource_types import SCALARS, member_of
 
@@ -43,6 +42,16 @@ def read_path(path: str, types: Sequence[ResourceType], whole: bool, others: Col
         return max(meanings, key=lambda meaning: meaning.steps)
     first = steps[0] if steps else path
     return PathMeaning(0, problem=f"no type has a property {first}", suggestion=_first_step(first, steps[1:], others))
+
+
+@lru_cache(maxsize=4)
+def types_by_property(catalogue: Catalogue) -> Mapping[str, Sequence[ResourceType]]:
+    """All resource types by the names of their properties."""
+    by_property: dict[str, list[ResourceType]] = {}
+    for kind in filter(None, map(catalogue.type, catalogue.types())):
+        for schema in kind.properties:
+            by_property.setdefault(schema.name, []).append(kind)
+    return by_property
 
 
 def _in_type(steps: Sequence[str], kind: ResourceType, whole: bool) -> PathMeaning:
