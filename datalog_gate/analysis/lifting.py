@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.slices import slice_for
+from datalog_gate.analysis.strata import matches
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind, Row
 from datalog_gate.schema.catalogue import Catalogue
@@ -44,6 +46,20 @@ class Lifted:
     relations: frozenset[RelationRef]
     """The input and derived relations whose first column is the root."""
 
+    @property
+    def columns(self) -> frozenset[tuple[RelationRef, int]]:
+        """The columns that its rules read."""
+        read = (match for rule in self.program.rules for match in matches(rule.body))
+        return frozenset((match.relation, at) for match in read for at in match.columns)
+
+    def slice_for(self, wanted: frozenset[RelationRef]) -> Lifted:
+        """The part that these relations depend on."""
+        return Lifted(slice_for(self.program, wanted), self.relations)
+
+    def split_root(self, relation: RelationRef, row: Row) -> tuple[str | None, Row]:
+        """The root and the row of one stack; None for a relation that is the same for all."""
+        return (str(row[0]), row[1:]) if relation in self.relations else (None, row)
+
     def facts(self, stacks: Mapping[str, Facts]) -> dict[RelationRef, Collection[Row]]:
         """The facts of many stacks, by root, as facts of the lifted program. Rows of relations that are not lifted are
         the same for all stacks, so they are taken from one."""
@@ -61,6 +77,17 @@ def stack_inputs(program: ir.CheckedProgram, catalogue: Catalogue) -> frozenset[
     names = {name: certain_version(current_version(name)) for name in program.inputs if not is_all(name)}
     own = TRANSITION - {"gate:request"} | {EFFECTIVE.name}
     return frozenset(name for name, plain in names.items() if plain in own or catalogue.relation(all_version(plain)))
+
+
+def lift_for(
+    program: ir.CheckedProgram,
+    wanted: frozenset[RelationRef],
+    catalogue: Catalogue,
+    given: frozenset[RelationRef] = frozenset(),
+) -> Lifted:
+    """Lift the part of a program that these relations depend on. The `given` inputs differ by stack too."""
+    part = slice_for(program, wanted)
+    return lift(part, stack_inputs(part, catalogue) | given & part.inputs)
 
 
 def lift(program: ir.CheckedProgram, inputs: Collection[RelationRef]) -> Lifted:

@@ -98,13 +98,11 @@ def _read_facts(rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequ
 
 
 def _add_request(facts: FactSet, stacks: Sequence[Stack], request: DecisionRequest) -> None:
-    caller = request.caller
     facts.add("gate:request", (request.action,))
     facts.add("gate:now", (request.now.isoformat(),))
-    if caller:
-        facts.add("gate:caller", (caller.user, caller.project, caller.domain))
-        for role in caller.roles:
-            facts.add("gate:role", (role,))
+    for relation, rows in (request.caller.facts if request.caller else {}).items():
+        for row in rows:
+            facts.add(relation, row)
     for service in sorted(request.services):
         facts.add("gate:service", (service,))
     for grant in effective(facts, stacks, request.services, request.now):

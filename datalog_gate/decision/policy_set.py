@@ -11,12 +11,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.policy import Policy, Unlock
-from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.program import CheckedProgram, ProgramCache
 from datalog_gate.analysis.slices import collect_dependencies, slice_for
+from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.gc import paused
-from datalog_gate.base.records import dataclass
+from datalog_gate.base.records import dataclass, replace
+from datalog_gate.base.values import Row
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import RelationRef, is_all
 
@@ -82,6 +84,23 @@ class PolicySet:
     catalogue: Catalogue
     cloud_wide: frozenset[str]
     inputs_alone: frozenset[RelationRef]
+
+    def restrict(self, policies: frozenset[str]) -> PolicySet:
+        """The set of only these policies, by id, without unlocks. It is kept with the program."""
+        return _RESTRICTED.get(self.program, policies, lambda: _restrict(self, policies))
+
+    def key_of(self, policy: str, row: Row) -> Row:
+        """The columns of a policy's row that say which violation it is."""
+        return measures(self.program, self.policies)[policy].key(row)
+
+
+_RESTRICTED = ProgramCache[PolicySet]()
+
+
+def _restrict(rules: PolicySet, policies: frozenset[str]) -> PolicySet:
+    chosen = tuple(policy for policy in rules.policies if policy.id in policies)
+    program = slice_for(rules.program, frozenset(policy.relation for policy in chosen))
+    return replace(rules, program=program, policies=chosen, unlocks=())
 
 
 def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet:

@@ -8,9 +8,11 @@ from datetime import datetime
 from datalog_gate.analysis.policy import ACTIONS, CHANGING
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import dataclass, field
+from datalog_gate.base.values import Row
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Mode, Waiver, read_instant
 from datalog_gate.engine.budget import BUDGET, Budget
+from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.stack.model import Stack
 
 MODES: tuple[Mode, ...] = ("record", "warn", "enforce")
@@ -25,6 +27,11 @@ class Caller:
     project: str | None = None
     domain: str | None = None
     roles: tuple[str, ...] = ()
+
+    @property
+    def facts(self) -> dict[RelationRef, list[Row]]:
+        """What rules read of the caller."""
+        return {"gate:caller": [(self.user, self.project, self.domain)], "gate:role": [(role,) for role in self.roles]}
 
 
 @dataclass(frozen=True, slots=True)

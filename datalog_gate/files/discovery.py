@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, field
-from datalog_gate.files.templates import MAX_BYTES, find_base, resolve, unreadable
+from datalog_gate.files.templates import MAX_BYTES, find_base, resolve, root_name, unreadable
 from datalog_gate.stack.model import Data
 from datalog_gate.template.dialect import VERSION_KEYS
 from datalog_gate.template.document import read_document
@@ -69,6 +69,11 @@ class DiscoveredTemplate:
         """The source for `read_stack`: the folder, for a ``template.yaml``."""
         folder, name = os.path.split(self.path)
         return folder or os.curdir if name == FOLDER_TEMPLATE else self.path
+
+    @property
+    def stack_name(self) -> str:
+        """The name that its stack has by default."""
+        return root_name(Path(self.source))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
-from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.slices import slice_for
+from datalog_gate.analysis.lifting import Lifted
 from datalog_gate.analysis.taint import aggregates
 from datalog_gate.base.values import Kind
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.scan.stored_facts import key_columns, rooted_columns
-from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, columns_read
+from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram
 from datalog_gate.schema.declaration import RelationRef
 
 FEWEST = 50
@@ -41,14 +40,14 @@ def group_alike(store: ScanStore, asked: StoredProgram, left: Mapping[str, Colle
 def _group(
     store: ScanStore, asked: StoredProgram, relations: Iterable[RelationRef], roots: Sequence[str]
 ) -> Iterator[Sequence[str]]:
-    part = slice_for(asked.lifted.program, frozenset(relations))
-    if not part.inputs.isdisjoint(PER_REQUEST):
+    part = asked.lifted.slice_for(frozenset(relations))
+    if not part.program.inputs.isdisjoint(PER_REQUEST):
         yield from ([root] for root in roots)
         return
-    read: dict[str, set[int]] = {name: set() for name in asked.tables.keys() & part.inputs}
-    for name, at in columns_read(part):
-        if at and name in read:
-            read[name].add(at)
+    read: dict[str, set[int]] = {name: set() for name in asked.tables.keys() & part.program.inputs}
+    for relation, at in part.columns:
+        if at and relation in read:
+            read[str(relation)].add(at)
     catalogue = store.catalogue
     rooted = {name: rooted_columns(name, catalogue) for name in read}
     ids: dict[RelationRef, Collection[int]] = {name: rooted[name].keys() & read[name] for name in read}
@@ -63,14 +62,15 @@ def _group(
     yield from groups.values()
 
 
-def _reads_names(part: CheckedProgram, asked: StoredProgram, ids: Mapping[RelationRef, Collection[int]]) -> bool:
+def _reads_names(part: Lifted, asked: StoredProgram, ids: Mapping[RelationRef, Collection[int]]) -> bool:
     """Whether the findings may depend on the name of a stack, with which the ids in these columns begin: a rule reads
     one as a text, by an aggregate too, or may compare it with one that facts of no stack hold."""
-    shared = [part.relations[name] for name in asked.shared.keys() & part.inputs]
+    relations = part.program.relations
+    shared = [relations[name] for name in asked.shared.keys() & part.program.inputs]
     return (
-        any(not part.relations[name].columns[at].kinds & Kind.RESOURCE for name in ids for at in ids[name])
+        any(not relations[name].columns[at].kinds & Kind.RESOURCE for name in ids for at in ids[name])
         or any(column.kinds & Kind.RESOURCE for relation in shared for column in relation.columns)
-        or aggregates(part, ids)
+        or aggregates(part.program, ids)
     )
 
 

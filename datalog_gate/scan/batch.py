@@ -8,20 +8,20 @@ later.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from hashlib import sha256
 from typing import Literal
 
-from datalog_gate.analysis.violation_key import measures
-from datalog_gate.base.errors import DiagnosticsError, EngineError
+from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Row, Unknown, Value, to_json
 from datalog_gate.decision.cloud_state import AGES, Inventory
-from datalog_gate.decision.decision import Decision, PolicyError, Violation, Waiver
+from datalog_gate.decision.decision import PolicyError, Violation, Waiver
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.files.inputs import RequestInputs, judge_given
+from datalog_gate.decision.request import DecisionRequest
+from datalog_gate.files.inputs import judge_given, read_inventory
 from datalog_gate.scan.code_version import facts_version, judging_version
 from datalog_gate.scan.feed import StackEntry, read
 from datalog_gate.scan.stored_facts import FactRows, RootedRows
@@ -84,6 +84,22 @@ class ScanRequest:
     services: frozenset[str] = frozenset()
 
     @property
+    def known_inventory(self) -> Inventory:
+        """The inventory; one without rows if there is none."""
+        return self.inventory or read_inventory(self.rules, {})
+
+    @property
+    def decision_request(self) -> DecisionRequest:
+        """The request for a decision over the whole cloud."""
+        return DecisionRequest(
+            action="create",
+            now=self.now,
+            services=self.services,
+            inventory=self.inventory,
+            waivers=self.waivers,
+        )
+
+    @property
     def identity(self) -> str:
         """The digest of all inputs of judgements, after that of all inputs of facts. A stack is judged again if it or
         this changes. The time counts if a rule reads it, a waiver or a grant ends, or a policy starts to be enforced.
@@ -130,12 +146,12 @@ def judge_entry(entry: StackEntry, request: ScanRequest, facts: RootedRows | Non
     try:
         stack = read(entry, request.rules.catalogue)
         judgement = judge_stack(stack, entry, request)
-    except DiagnosticsError as error:
+    except InputError as error:
         return StackResult(entry, unread=storable(error.diagnostics[0].message))
     except EngineError as error:
         return StackResult(entry, unread=storable(str(error)))
     decision = judgement.decision
-    findings = tuple(distinguish(findings_of(decision, entry.root, request.rules)))
+    findings = tuple(distinguish(_findings_of(judgement, entry.root, request.rules)))
     if facts is not None:
         judged = None if request.inventory and request.inventory.added else judgement.reader.evaluation.facts
         facts.add(entry.root, stack, request.rules.catalogue, judged, request.rules.program.inputs)
@@ -144,42 +160,44 @@ def judge_entry(entry: StackEntry, request: ScanRequest, facts: RootedRows | Non
 
 def judge_stack(stack: Stack, entry: StackEntry, request: ScanRequest) -> Judgement:
     """The judgement of an entry's stack, as in `check`. Errors: EngineError."""
-    inputs: RequestInputs = {
-        "caller": entry.asker,
-        "services": request.services,
-        "inventory": request.inventory,
-        "waivers": request.waivers,
-        "now": request.now,
-    }
-    return judge_given(request.rules, (stack,), inputs)
-
-
-def findings_of(decision: Decision, root: str, rules: PolicySet) -> Iterator[Finding]:
-    """The findings of a decision on one stack."""
-    keyed = measures(rules.program, rules.policies)
-    states: tuple[tuple[State, Sequence[Violation]], ...] = (
-        ("holds", decision.violations),
-        ("waived", decision.waived),
-        ("undetermined", decision.undetermined),
+    return judge_given(
+        request.rules,
+        (stack,),
+        {
+            "caller": entry.asker,
+            "services": request.services,
+            "inventory": request.inventory,
+            "waivers": request.waivers,
+            "now": request.now,
+        },
     )
-    for state, violations in states:
-        for violation in violations:
-            yield Finding(
-                root=root,
-                policy=violation.policy,
-                key=encode_row(keyed[violation.policy].key(violation.row)),
-                row=encode_row(violation.row),
-                level=violation.level,
-                state=state,
-                denies=violation.enforced
-                and (state == "holds" or (state == "undetermined" and violation.on_unknown == "deny")),
-                message=storable(violation.full_message),
-                hint=storable(str(violation.waiver) if violation.waiver else violation.hint),
-                resource=storable(violation.resource.path) if violation.resource else "",
-                place=json.dumps(violation.place.to_json()) if violation.place else "",
-            )
-    levels = {policy.id: policy.level for policy in rules.policies}
-    yield from (_error_finding(error, root, levels[error.policy]) for error in decision.errors)
+
+
+def _findings_of(judgement: Judgement, root: str, rules: PolicySet) -> Iterator[Finding]:
+    """The findings of a decision on one stack."""
+    decision = judgement.decision
+    yield from (finding_of(violation, "holds", root, rules) for violation in decision.violations)
+    yield from (finding_of(violation, "waived", root, rules) for violation in decision.waived)
+    yield from (finding_of(violation, "undetermined", root, rules) for violation in decision.undetermined)
+    yield from (error_finding(error, root, rules) for error in decision.errors)
+
+
+def finding_of(violation: Violation, state: State, root: str, rules: PolicySet) -> Finding:
+    """The finding of a violation in the stack of a root."""
+    return Finding(
+        root=root,
+        policy=violation.policy,
+        key=encode_row(rules.key_of(violation.policy, violation.row)),
+        row=encode_row(violation.row),
+        level=violation.level,
+        state=state,
+        denies=violation.enforced
+        and (state == "holds" or (state == "undetermined" and violation.on_unknown == "deny")),
+        message=storable(violation.full_message),
+        hint=storable(str(violation.waiver) if violation.waiver else violation.hint),
+        resource=storable(violation.resource.path) if violation.resource else "",
+        place=json.dumps(violation.place.to_json()) if violation.place else "",
+    )
 
 
 def distinguish(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -191,8 +209,9 @@ def distinguish(findings: Iterable[Finding]) -> Iterator[Finding]:
         seen.add(identity)
 
 
-def _error_finding(error: PolicyError, root: str, level: str) -> Finding:
+def error_finding(error: PolicyError, root: str, rules: PolicySet) -> Finding:
     """The finding that a policy could not be evaluated. Its earlier findings stay open."""
+    [level] = {policy.level for policy in rules.policies if policy.id == error.policy}
     return Finding(
         root=root,
         policy=error.policy,

@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from datalog_gate.analysis.program import ProgramCache
-from datalog_gate.analysis.slices import slice_for
 from datalog_gate.base.records import replace
-from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.scan.batch import Finding, ScanRequest, judge_entry
 from datalog_gate.scan.feed import StackEntry
 
@@ -34,7 +31,9 @@ class StoredRow(NamedTuple):
 
 def judge_doubts(stacks: Iterable[DoubtfulStack], request: ScanRequest) -> list[StoredRow]:
     """The rows of policies in stacks, each judged by itself. A stack that can't be read or judged has none."""
-    results = [judge_entry(entry, _restrict(request, policies)) for entry, policies in stacks]
+    results = [
+        judge_entry(entry, replace(request, rules=request.rules.restrict(policies))) for entry, policies in stacks
+    ]
     return counted(finding for result in results for finding in result.findings)
 
 
@@ -45,18 +44,3 @@ def counted(findings: Iterable[Finding]) -> list[StoredRow]:
         for finding in findings
         if finding.state in ("holds", "undetermined")
     ]
-
-
-_RESTRICTED = ProgramCache[PolicySet]()
-
-
-def _restrict(request: ScanRequest, policies: frozenset[str]) -> ScanRequest:
-    """The request with only some of its policies."""
-    rules = request.rules
-
-    def restrict() -> PolicySet:
-        chosen = tuple(policy for policy in rules.policies if policy.id in policies)
-        program = slice_for(rules.program, frozenset(policy.relation for policy in chosen))
-        return replace(rules, program=program, policies=chosen, unlocks=())
-
-    return replace(request, rules=_RESTRICTED.get(rules.program, policies, restrict))

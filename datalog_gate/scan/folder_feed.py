@@ -10,7 +10,7 @@ from pathlib import Path
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.files.discovery import FileRecord, discover_templates
-from datalog_gate.files.templates import resolve, root_name
+from datalog_gate.files.templates import resolve
 from datalog_gate.scan.feed import Item, StackEntry, TemplateFiles, Unchanged, Unread
 
 
@@ -64,7 +64,7 @@ class FolderFeed:
                 files_root=str(self._folder),
                 texts=texts,
             )
-            yield StackEntry(root, root_name(Path(template.source)), None, source, listing=listing)
+            yield StackEntry(root, template.stack_name, None, source, listing=listing)
         for path in discovery.unreadable:
             why = "the file can't be read" if path.is_file() else "the folder can't be listed"
             yield Unread(path.relative_to(self._folder).as_posix(), why)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread, is_updated
 
@@ -30,7 +29,7 @@ class LogFeed:
 
     def __init__(
         self,
-        records: Iterable[Mapping[str, Any] | Diagnostic],
+        records: Iterable[object],
         known: Mapping[str, str | None],
         since: datetime | None = None,
     ) -> None:
@@ -40,7 +39,7 @@ class LogFeed:
     def __iter__(self) -> Iterator[Item]:
         last: dict[str, Mapping[str, Any]] = {}
         for record in self._records:
-            if not isinstance(record, Diagnostic) and _has_passed(record):
+            if isinstance(record, Mapping) and _has_passed(record):
                 root = f"{record['project']}/{record['stack_name']}"
                 if root not in last or last[root]["time"] <= record["time"]:
                     last[root] = record

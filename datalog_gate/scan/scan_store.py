@@ -20,7 +20,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass, fields
 from datalog_gate.base.values import Row
 from datalog_gate.engine.sql.database import Database, Statement
-from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue, identifier
+from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue
 from datalog_gate.files.discovery import FileRecord
 from datalog_gate.scan.batch import BatchResult, Finding, StackResult, storable
 from datalog_gate.scan.feed import StackEntry
@@ -502,7 +502,7 @@ def filter_projects(query: exp.Expr, projects: Collection[str] | None) -> exp.Ex
 
 
 def _place(name: str) -> exp.Table:
-    return exp.Table(this=identifier(name))
+    return exp.table_(name, quoted=True)
 
 
 def _format_columns(table: RelationTable) -> str:
@@ -528,7 +528,7 @@ def _with_names(table: RelationTable, columns: Mapping[int, str], schema: str, c
             chosen.append(exp.Case().when(own, named).else_(value).as_(column, quoted=True))
         else:
             chosen.append(value)
-    facts = exp.Table(this=identifier(table.name), db=identifier(schema), catalog=identifier(catalog))
+    facts = exp.table_(table.name, db=schema, catalog=catalog, quoted=True)
     same = exp.column("root", table="batch").eq(root)
     return exp.select(*chosen).from_(facts.as_("facts")).join("batch", on=same)
 

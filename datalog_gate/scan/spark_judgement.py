@@ -18,21 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
-from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.slices import slice_for
+from datalog_gate.analysis.lifting import ROOTS
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Row, Value
 from datalog_gate.decision.request import read_caller
-from datalog_gate.engine.native import evaluate
-from datalog_gate.engine.sql.compiler import compile_program
-from datalog_gate.engine.sql.evaluation import Unfit, temporary_facts
-from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
+from datalog_gate.decision.whole_cloud import CloudProgram, evaluate_together, find_cloud_program
+from datalog_gate.engine.sql.evaluation import Unfit, evaluate_lifted
 from datalog_gate.engine.sql.spark import Spark, open_session
-from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation, table_name
-from datalog_gate.files.inputs import read_inventory
-from datalog_gate.scan.batch import ScanRequest, encode_row
-from datalog_gate.scan.cloud_judgement import CLOUD_BUDGET, cloud_finding, cloud_policies, judge_cloud
+from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation
+from datalog_gate.scan.batch import ScanRequest, encode_row, finding_of
+from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.code_version import facts_version
 from datalog_gate.scan.doubtful_stacks import DoubtfulStack, StoredRow, counted, judge_doubts
 from datalog_gate.scan.feed import StackEntry
@@ -42,7 +37,7 @@ from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table
 from datalog_gate.scan.stored_judgement import Forecast
 from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import RelationRef, is_all, relation_name
+from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.schema.relations import EFFECTIVE
 
 if TYPE_CHECKING:
@@ -115,7 +110,7 @@ def rejudge(store: ExportedStore, request: ScanRequest) -> list[Forecast]:
     """The findings of a request's rules in all stacks of an export, by project and policy."""
     findings: Counter[tuple[str, str]] = Counter()
     stacks: Counter[tuple[str, str]] = Counter()
-    rows = judge_cloud_rows(store, request)
+    rows = judge_cloud_stored(store, request)
     projects = {root: project for root, (_, project) in store.stacks().items()} if rows else {}
     findings.update((projects.get(row.root) or "", row.policy) for row in rows)
     stacks.update((projects.get(root) or "", policy) for root, policy in {row[:2] for row in rows})
@@ -131,54 +126,54 @@ def rejudge(store: ExportedStore, request: ScanRequest) -> list[Forecast]:
     ]
 
 
-def judge_cloud_rows(store: ExportedStore, request: ScanRequest) -> list[StoredRow]:
+def judge_cloud_stored(store: ExportedStore, request: ScanRequest) -> list[StoredRow]:
     """The rows of policies over the whole cloud. Those that SQL leaves open are judged here, from all their facts."""
-    policies: dict[RelationRef, Policy] = {policy.relation: policy for policy in cloud_policies(request.rules)}
-    if not policies:
+    program = find_cloud_program(request.rules)
+    if not program.policies:
         return []
-    rules, database = request.rules, store.database
-    part = slice_for(rules.program, frozenset(policies))
-    own = stack_inputs(part, rules.catalogue)
-    lifted = lift(part, own)
-    program = compile_program(lifted, frozenset(policies), database.dialect)
-    inventory = request.inventory or read_inventory(rules, {})
-    read = {relation_name(name): name for name in part.inputs if is_all(name) or name in own}
-    stored = store.open_facts(read)
-    unfit = []
-    for relation in part.inputs:
-        name = relation_name(relation)
-        if name in stored and is_all(relation):
-            columns = [
-                exp.column(column, quoted=True) for column in (*fact_table(name, store.catalogue).names[1:], "_project")
-            ]
-            frame = database.frame(table_name(name)).select(*[column.name for column in columns])
-            database.show(table_name(relation), frame)
-    for root, name, column in store.unfit():
-        for relation in part.inputs:
-            if relation_name(relation) == name and (is_all(relation) or relation in own):
-                at = None if column == UNCERTAIN else fact_table(name, store.catalogue).names.index(column)
-                if is_all(relation):
-                    unfit.append(Unfit(None, relation, at - 1 if at else at))
-                else:
-                    unfit.append(Unfit(root, relation, at))
-    shared = {**shared_facts(request), **inventory.rows}
-    roots = database.frame("definition").selectExpr(
-        f"root AS `{RelationTable.of(ROOTS, lifted.program.relations[ROOTS]).names[0]}`"
-    )
-    database.show(table_name(ROOTS), roots)
-    with temporary_facts(lifted, shared, database, [name for name in part.inputs if name in shared]) as unfit_shared:
-        answer = evaluate_sql(program, database, [*unfit, *unfit_shared])
+    lifted, database = program.lifted, store.database
+    unfit = _open_cloud_facts(store, program)
+    roots = RelationTable.of(ROOTS, lifted.program.relations[ROOTS])
+    database.show(roots.name, database.frame("definition").selectExpr(f"root AS `{roots.names[0]}`"))
+    shared = {**shared_facts(request), **request.known_inventory.rows}
+    given = {name: rows for name, rows in shared.items() if name in lifted.program.inputs}
+    wanted = frozenset(policy.relation for policy in program.policies)
+    answer = evaluate_lifted(lifted, wanted, database, given, unfit)
     left = {relation for _, relation in answer.unsettled}
-    settled = [(policies[name], row) for name, rows in answer.rows.items() if name not in left for row in rows]
-    stacks = store.stacks() if settled else {}
-    findings = [
-        cloud_finding(policy, row, policy.relation in lifted.relations, "holds", stacks, request)
-        for policy, row in settled
+    settled = [policy for policy in program.policies if policy.relation not in left]
+    stacks = store.stacks() if any(answer.rows.get(policy.relation) for policy in settled) else {}
+    asked = request.decision_request
+    violations = [
+        program.read_violation(policy, row, True, stacks, asked)
+        for policy in settled
+        for row in answer.rows.get(policy.relation, ())
     ]
-    remaining = tuple(policies[name] for name in policies if name in left)
+    findings = [finding_of(found.violation, found.state, found.root, request.rules) for found in violations]
+    remaining = tuple(policy for policy in program.policies if policy.relation in left)
     if remaining:
-        findings += judge_cloud(store, replace(request, rules=replace(rules, policies=remaining)))
+        findings += judge_cloud(store, replace(request, rules=replace(request.rules, policies=remaining)))
     return counted(findings)
+
+
+def _open_cloud_facts(store: ExportedStore, program: CloudProgram) -> list[Unfit]:
+    """Open the tables of the stacks' relations, those of `all:` ones without the root and with the project. Return the
+    values that they can't hold."""
+    database = store.database
+    for name in store.open_facts(program.columns):
+        if version := program.whole.get(name):
+            columns = (*fact_table(name, store.catalogue).names[1:], "_project")
+            frame = database.frame(fact_table(name, store.catalogue).name)
+            table = RelationTable.of(version, program.part.relations[version])
+            database.show(table.name, frame.select(*columns))
+    unfit = []
+    for root, name, column in store.unfit():
+        if name in program.columns:
+            at = None if column == UNCERTAIN else fact_table(name, store.catalogue).names.index(column)
+            if version := program.whole.get(name):
+                unfit.append(Unfit(None, version, at - 1 if at else at))
+            if version := program.own.get(name):
+                unfit.append(Unfit(root, version, at))
+    return unfit
 
 
 def judge_stacks(store: ExportedStore, request: ScanRequest) -> DataFrame:
@@ -241,7 +236,7 @@ class _StackJudge:
         while batch := list(islice(stacks, TOGETHER)):
             known = [stack for stack in batch if stack.is_stored and stack.judged_by.startswith(version)]
             rows, failed = self._judge_together(known)
-            done = {stack.root for stack in known} - failed
+            done = {stack.root for stack in known}.difference(failed)
             doubts = [
                 DoubtfulStack(StackEntry.from_json(json.loads(stack.entry)), left if stack.root in done else everything)
                 for stack in batch
@@ -276,27 +271,24 @@ class _StackJudge:
         ):
             return replace(stack, is_stored=False)
         if asker := read_caller(json.loads(caller or "null")):
-            stack.facts["gate:caller"] = [(root, asker.user, asker.project, asker.domain)]
-            stack.facts["gate:role"] = [(root, role) for role in asker.roles]
+            stack.facts.update({str(name): [(root, *row) for row in rows] for name, rows in asker.facts.items()})
         return stack
 
-    def _judge_together(self, stacks: Sequence[_StreamedStack]) -> tuple[list[StoredRow], set[str]]:
+    def _judge_together(self, stacks: Sequence[_StreamedStack]) -> tuple[list[StoredRow], Collection[str]]:
         """The rows of stacks by their facts, and the roots for which the facts do not suffice."""
         roots = {stack.root for stack in stacks}
-        facts: dict[RelationRef, Collection[Row]] = {**self.stored_program.shared, ROOTS: [(root,) for root in roots]}
+        lifted = self.stored_program.lifted
+        facts: dict[RelationRef, Collection[Row]] = {**self.stored_program.shared}
         for name in (*self.stored_program.tables, *PER_REQUEST):
             facts[name] = [row for stack in stacks for row in stack.facts.get(name, ())]
-        model = evaluate(self.stored_program.lifted.program, facts, CLOUD_BUDGET)
-        lifted = self.stored_program.lifted.relations
-        if model.exceeded or any(error.relation not in lifted for error in model.errors):
-            return [], roots
+        model, failed = evaluate_together(lifted, facts, roots)
         rows = [
-            StoredRow(root, policy, encode_row(row[relation in lifted :]))
+            StoredRow(root, policy, encode_row(own))
             for relation, policy in self.stored_program.policies.items()
-            for row in model.rows(relation)
-            for root in ((str(row[0]),) if relation in lifted else roots)
+            for row_root, own in (lifted.split_root(relation, row) for row in model.rows(relation))
+            for root in (roots if row_root is None else (row_root,))
         ]
-        return rows, {str(error.row[0]) for error in model.errors}
+        return rows, failed
 
 
 @dataclass(frozen=True, slots=True)

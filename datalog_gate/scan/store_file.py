@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from sqlglot import exp
 
 from datalog_gate.base.errors import GateError, InputError
-from datalog_gate.engine.sql.database import Database, explain, list_driver_errors, open_database
+from datalog_gate.engine.sql.database import Database, explained, open_database
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 
@@ -30,10 +30,11 @@ def open_store(url: str, catalogue: Catalogue | None = None, is_run: bool = Fals
         raise InputError.of(f"there is no store {url}", suggestion="create one with `datalog-gate scan run`")
     before = os.umask(0o077)  # definitions may hold what only their owners should read
     try:
-        with open_for_run(url) if is_run else open_database(url, read_only=reads_file) as database:
+        with (
+            explained(f"the store {url}", url),
+            open_for_run(url) if is_run else open_database(url, read_only=reads_file) as database,
+        ):
             yield ScanStore(database, catalogue or SHIPPED, read_only=reads_file)
-    except list_driver_errors() as error:
-        raise InputError.of(f"the store {url} fails: {explain(error, url)}") from None
     finally:
         os.umask(before)
 

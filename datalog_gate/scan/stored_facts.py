@@ -20,7 +20,7 @@ from datalog_gate.engine.sql.tables import RelationTable, Representation, SqlRow
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import MAYBE, Relation, RelationRef, all_version
+from datalog_gate.schema.declaration import MAYBE, RelationRef
 from datalog_gate.stack.model import Stack, sizes
 
 UNCERTAIN = ""
@@ -63,7 +63,7 @@ class RootedRows:
     ) -> None:
         """Add the facts of a stack. Those that were `judged`, of these `inputs`, are reused, and other relations are
         added to them. It is None if they include facts of other stacks."""
-        filled = filled_by_stacks(catalogue)
+        filled = catalogue.filled_by_stacks()
         facts = flatten(stack, catalogue, filled if judged is None else filled.difference(inputs), judged)
         rename = _renaming(stack.id, root)
         if not any(sizes(resource) for part in stack.walk() for resource in part.resources):
@@ -140,7 +140,7 @@ def rooted_facts(
 @cache
 def fact_table(relation: str, catalogue: Catalogue) -> RelationTable:
     """The table of a relation that stacks fill, or of its rows that may not exist."""
-    return RelationTable.of(relation, _declaration(catalogue, relation.removesuffix(MAYBE)), lifted=True)
+    return RelationTable.of(relation, catalogue.declared(relation.removesuffix(MAYBE)), lifted=True)
 
 
 def _renaming(name: str, root: str) -> Callable[[Row, Collection[int]], list[Value]]:
@@ -166,12 +166,6 @@ def _renaming(name: str, root: str) -> Callable[[Row, Collection[int]], list[Val
 
 
 @cache
-def filled_by_stacks(catalogue: Catalogue) -> frozenset[str]:
-    """The relations that stacks fill."""
-    return frozenset(name for name in catalogue.names() if catalogue.relation(all_version(name)))
-
-
-@cache
 def rooted_columns(relation: str, catalogue: Catalogue) -> Mapping[int, str]:
     """The columns of a relation's table with the root instead of the stack's name, with their letter: those with ids of
     resources or stacks."""
@@ -187,7 +181,7 @@ def rooted_columns(relation: str, catalogue: Catalogue) -> Mapping[int, str]:
 @cache
 def key_columns(relation: str, catalogue: Catalogue) -> tuple[int, ...]:
     """The columns of a relation's table that tell its rows apart."""
-    declared = _declaration(catalogue, relation.removesuffix(MAYBE))
+    declared = catalogue.declared(relation.removesuffix(MAYBE))
     return tuple(declared.positions[name] + 1 for name in declared.key or declared.positions)
 
 
@@ -210,12 +204,6 @@ def _columns(catalogue: Catalogue, relation: str) -> tuple[tuple[str, ...], froz
     """The names of a relation's columns in its table, and the positions of those with stack ids."""
     names = {"stack"} if relation.startswith("heat:") else {"_stack"}  # elsewhere `stack` may be a property
     names |= {"id"} if relation == "heat:stack" else set()
-    columns = _declaration(catalogue, relation).columns
+    columns = catalogue.declared(relation).columns
     own = frozenset(at for at, column in enumerate(columns) if column.name in names and column.kinds & Kind.STRING)
     return fact_table(relation, catalogue).names[1:], own
-
-
-def _declaration(catalogue: Catalogue, relation: str) -> Relation:
-    declared = catalogue.relation(relation)
-    assert declared
-    return declared

@@ -11,10 +11,8 @@ from datalog_gate.analysis.lifting import ROOTS
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
 from datalog_gate.decision.request import read_caller
-from datalog_gate.engine.sql.compiler import compile_program
-from datalog_gate.engine.sql.doubts import lacking, with_doubts
-from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, temporary_facts
-from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
+from datalog_gate.engine.sql.doubts import with_doubts
+from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, evaluate_lifted
 from datalog_gate.scan.alike_stacks import group_alike
 from datalog_gate.scan.batch import ScanRequest, encode_row
 from datalog_gate.scan.cloud_judgement import judge_cloud
@@ -131,9 +129,7 @@ class _StoredJudgement:
         self._doubts = with_doubts(asked.lifted, columns)
         self._tables = {*asked.tables, *columns}
         doubts = {doubt for doubt, rows in self._doubts.relations.items() if rows.relation in asked.policies}
-        self._program = compile_program(
-            self._doubts.lifted, frozenset({*asked.policies, *doubts}), store.database.dialect
-        )
+        self._wanted = frozenset({*asked.policies, *doubts})
 
     def judge(self, roots: Sequence[str]) -> tuple[list[tuple[str, str, int]], Left]:
         """The root, policy and number of findings of stacks, and the policies left to another engine."""
@@ -149,12 +145,12 @@ class _StoredJudgement:
     def find_rows(self, roots: Sequence[str]) -> tuple[set[StoredRow], Left]:
         """The rows of policies in stacks, and the policies left to another engine."""
         settled = self._settle(roots, counted=False)
-        lifted = self._asked.lifted.relations
+        lifted = self._asked.lifted
         rows = {
-            StoredRow(name, policy, encode_row(row[relation in lifted :]))
+            StoredRow(name, policy, encode_row(own))
             for relation, policy in self._asked.policies.items()
-            for row in settled.answer.rows.get(relation, ())
-            for name in settled.roots(str(row[0]) if relation in lifted else None, relation)
+            for root, own in (lifted.split_root(relation, row) for row in settled.answer.rows.get(relation, ()))
+            for name in settled.roots(root, relation)
         }
         return rows, settled.left
 
@@ -188,27 +184,23 @@ class _StoredJudgement:
         lifted, rooted = self._doubts.lifted, self._asked.rooted
         facts = {**self._asked.shared, **self._facts_of_requests(roots), ROOTS: [(root,) for root in roots]}
         for (name, at), lack in self._lacking.items():
-            facts[lacking(name, at)] = [(root,) for root in roots if root in lack]
+            facts[self._doubts.lacking(name, at)] = [(root,) for root in roots if root in lack]
         unfit: list[Unfit] = []
         if EFFECTIVE.name in lifted.program.inputs and self._request.services:
             unfit = [Unfit(root, EFFECTIVE.name, None) for root, _, _ in store.facts("gate:grant", roots)]
         columns = {name: rooted[name.removesuffix(MAYBE)] for name in self._tables}
-        with (
-            store.with_stack_names(columns, roots) as stored,
-            temporary_facts(lifted, facts, database, lifted.program.inputs - stored) as unfit_shared,
-        ):
-            return evaluate_sql(self._program, database, [*unfit, *unfit_shared], counted)
+        with store.with_stack_names(columns, roots) as stored:
+            given = {name: facts.get(name, ()) for name in lifted.program.inputs - stored}
+            return evaluate_lifted(lifted, self._wanted, database, given, unfit, counted)
 
-    def _facts_of_requests(self, roots: Sequence[str]) -> dict[RelationRef, Collection[Row]]:
+    def _facts_of_requests(self, roots: Sequence[str]) -> Mapping[RelationRef, Collection[Row]]:
         """The users who requested each stack, without grants: stacks with grants are judged by their definitions."""
-        callers: list[Row] = []
-        roles: list[Row] = []
+        facts: dict[RelationRef, list[Row]] = {name: [] for name in ("gate:caller", "gate:role", EFFECTIVE.name)}
         if not self._asked.lifted.program.inputs.isdisjoint(("gate:caller", "gate:role")):
             for root, caller in self._store.callers(roots):
-                if asker := read_caller(caller):
-                    callers.append((root, asker.user, asker.project, asker.domain))
-                    roles += ((root, role) for role in asker.roles)
-        return {"gate:caller": callers, "gate:role": roles, EFFECTIVE.name: ()}
+                for name, rows in (asker.facts if (asker := read_caller(caller)) else {}).items():
+                    facts[name] += ((root, *row) for row in rows)
+        return facts
 
 
 class _Settled(NamedTuple):

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from datalog_gate.analysis.lifting import Lifted, lift, stack_inputs
-from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.slices import slice_for
-from datalog_gate.analysis.strata import reads
+from datalog_gate.analysis.lifting import Lifted, lift_for
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.sql.tables import RelationTable
-from datalog_gate.files.inputs import read_inventory
 from datalog_gate.scan.batch import ScanRequest
-from datalog_gate.scan.stored_facts import fact_table, filled_by_stacks, rooted_columns
+from datalog_gate.scan.stored_facts import fact_table, rooted_columns
 from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.schema.relations import EFFECTIVE
 
@@ -33,38 +29,30 @@ class StoredProgram:
     """The facts that are the same for all stacks, except the roots."""
     tables: Mapping[str, RelationTable]
     """The tables of the relations that stacks fill."""
-    read: frozenset[tuple[str, int]]
-    """The columns of these tables that a rule reads."""
+    read: frozenset[tuple[RelationRef, int]]
+    """The columns that a rule reads."""
     rooted: Mapping[str, Mapping[int, str]]
     """The columns among these with the root instead of the stack's name, as in `rooted_columns`."""
 
     @staticmethod
     def of(request: ScanRequest) -> StoredProgram:
-        rules = request.rules
-        inventory = request.inventory or read_inventory(rules, {})
+        rules, inventory = request.rules, request.known_inventory
         shared = {**shared_facts(request), **inventory.rows}
-        filled = filled_by_stacks(rules.catalogue) - inventory.added.keys()
+        filled = rules.catalogue.filled_by_stacks() - inventory.added.keys()
         known = filled | shared.keys() | PER_REQUEST
         policies = {
             name: policy
             for name, policy in local_policies(rules).items()
             if rules.reads[name] & rules.program.inputs <= known and not request.waivers
         }
-        part = slice_for(rules.program, frozenset(policies))
-        lifted = lift(part, stack_inputs(part, rules.catalogue) | PER_REQUEST & part.inputs)
-        tables = {str(name): fact_table(str(name), rules.catalogue) for name in part.inputs & filled}
-        read = columns_read(lifted.program)
+        lifted = lift_for(rules.program, frozenset(policies), rules.catalogue, PER_REQUEST)
+        tables = {str(name): fact_table(str(name), rules.catalogue) for name in lifted.program.inputs & filled}
+        read = lifted.columns
         rooted = {
             name: {at: letter for at, letter in rooted_columns(name, rules.catalogue).items() if (name, at) in read}
             for name in tables
         }
         return StoredProgram(policies, lifted, shared, tables, read, rooted)
-
-
-def columns_read(program: CheckedProgram) -> frozenset[tuple[str, int]]:
-    """The columns that the rules of a program read."""
-    matches = [match for rule in program.rules for _, match in reads(rule.body)]
-    return frozenset((str(match.relation), at) for match in matches for at in match.columns)
 
 
 def local_policies(rules: PolicySet) -> dict[RelationRef, str]:

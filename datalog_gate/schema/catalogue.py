@@ -17,6 +17,7 @@ from datalog_gate.schema.declaration import (
     RelationRef,
     RelationVersion,
     ResourceType,
+    all_version,
     parse_reference,
 )
 from datalog_gate.schema.relations import FIXED, NAMESPACES, TIMELESS
@@ -32,7 +33,7 @@ class Catalogue:
     `sources` are the included shipped files. A shipped type is parsed when it is first used.
     """
 
-    __slots__ = ("_changed", "_given", "_of_heats", "_owners", "_parsed", "_relations", "_sources")
+    __slots__ = ("_changed", "_filled_by_stacks", "_given", "_of_heats", "_owners", "_parsed", "_relations", "_sources")
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Catalogue:
         self._parsed: dict[str, ResourceType] = {}
         self._relations: dict[str, dict[str, Relation]] = {}
         self._owners: dict[str, str] = {}
+        self._filled_by_stacks: frozenset[str] = frozenset()
 
     def __reduce__(self) -> tuple[type[Catalogue], tuple[object, ...]]:
         return Catalogue, (dict(self._given), self._sources, dict(self._changed))
@@ -123,6 +125,18 @@ class Catalogue:
         yield from map(f"{cloud.LIVE}{{}}".format, cloud.LIVE_TABLES)
         for type_name in self.types():
             yield from self._of_type(type_name)
+
+    def declared(self, name: str) -> Relation:
+        """The relation with this name, which exists."""
+        relation = self.relation(name)
+        assert relation
+        return relation
+
+    def filled_by_stacks(self) -> frozenset[str]:
+        """The names of the relations that stacks fill. It parses every resource type once."""
+        if not self._filled_by_stacks:
+            self._filled_by_stacks = frozenset(name for name in self.names() if self.relation(all_version(name)))
+        return self._filled_by_stacks
 
     def owner(self, relation: str) -> str | None:
         """The name of the relation's resource type. A shipped line begins ``{"relation":"os:nova:server",``."""

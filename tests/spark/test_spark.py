@@ -27,7 +27,7 @@ from datalog_gate.scan.doubtful_stacks import StoredRow, counted
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
-from datalog_gate.scan.spark_judgement import ExportedStore, judge_cloud_rows, judge_stacks
+from datalog_gate.scan.spark_judgement import ExportedStore, judge_cloud_stored, judge_stacks
 from datalog_gate.scan.spark_judgement import rejudge as rejudge_on_spark
 from datalog_gate.scan.stored_judgement import Forecast, rejudge, sum_by_project
 from datalog_gate.schema.catalogue import SHIPPED
@@ -80,7 +80,7 @@ def digests(
                 store.export(folder)
     exported = ExportedStore(str(folder), spark, SHIPPED)
     local = [StoredRow(row.root, row.policy, row.row) for row in judge_stacks(exported, asked).collect()]
-    rows = [*judge_cloud_rows(exported, asked), *local]
+    rows = [*judge_cloud_stored(exported, asked), *local]
     assert digest(sorted(rows)) == digest(sorted(native))
     assert native
     return results | {"native": digest(forecasts(native, entries)), "spark": digest(forecasts(rows, entries))}

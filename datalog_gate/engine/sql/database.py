@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from sqlglot import exp
 
+from datalog_gate.base.errors import InputError
 from datalog_gate.base.secrecy import find_url_secrets, masked
 from datalog_gate.engine.sql.tables import SqlValue, identifier
 
@@ -186,6 +187,15 @@ def open_database(url: str = ":memory:", memory: str = "1GB", read_only: bool = 
         "preserve_insertion_order": False,
     }
     return DuckDB(duckdb.connect(url, read_only=read_only, config=settings))
+
+
+@contextmanager
+def explained(name: str, url: str) -> Iterator[None]:
+    """Raise the errors of drivers as InputError, with the name of the database."""
+    try:
+        yield
+    except list_driver_errors() as error:
+        raise InputError.of(f"{name} fails: {explain(error, url)}") from None
 
 
 def explain(error: Exception, url: str) -> str:

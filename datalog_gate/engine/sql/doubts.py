@@ -45,19 +45,19 @@ class Doubts:
     relations: Mapping[RelationRef, DoubtfulRows]
     """What each relation of doubts says."""
 
-
-def lacking(relation: str, column: int) -> str:
-    """The name of the input with the roots whose rows of a relation lack values of a column."""
-    return f"{relation}#{column}"
+    @staticmethod
+    def lacking(relation: str, column: int) -> str:
+        """The name of the input with the roots whose rows of a relation lack values of a column."""
+        return f"{relation}#{column}"
 
 
 def with_doubts(lifted: Lifted, columns: Mapping[str, Set[int]]) -> Doubts:
     """Add the relations of doubts, and their inputs. `columns` are the columns that lack values, by lifted input. A
-    `MAYBE` relation with rows is an input too, with or without such columns. `lacking` names the input for each
+    `MAYBE` relation with rows is an input too, with or without such columns. `Doubts.lacking` names the input for each
     column."""
     program = lifted.program
     relations = dict(program.relations)
-    added = {lacking(name, column) for name in columns for column in columns[name]}
+    added = {Doubts.lacking(name, column) for name in columns for column in columns[name]}
     relations |= {name: _roots(name) for name in added}
     for name in columns.keys() - relations.keys():
         relations[name] = replace(relations[name.removesuffix(MAYBE)], name=name)
@@ -163,7 +163,7 @@ class _Doubts:
         for column in lack & set(match.columns):
             arguments = [None if at in lack else term for at, term in enumerate(match.arguments)]
             arguments[column] = ir.Const(None)
-            roots = ir.Match(lacking(str(name), column), (ROOT_VARIABLE,), span)
+            roots = ir.Match(Doubts.lacking(str(name), column), (ROOT_VARIABLE,), span)
             yield [roots, replace(match, arguments=tuple(arguments))], [column]
         if f"{name}{MAYBE}" in self.columns:
             arguments = [None if at in maybe else term for at, term in enumerate(match.arguments)]

@@ -16,7 +16,16 @@ from datalog_gate.analysis.lifting import Lifted
 from datalog_gate.base.records import dataclass, field
 from datalog_gate.base.values import Row
 from datalog_gate.engine.builtins import EvaluationError, compute, holds
-from datalog_gate.engine.sql.compiler import NEW, NEXT, Demand, RuleQuery, SqlProgram, StratumQueries, builtin_table
+from datalog_gate.engine.sql.compiler import (
+    NEW,
+    NEXT,
+    Demand,
+    RuleQuery,
+    SqlProgram,
+    StratumQueries,
+    builtin_table,
+    compile_program,
+)
 from datalog_gate.engine.sql.database import Database
 from datalog_gate.engine.sql.expressions import place_of
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation, SqlRow, SqlValue, identifier, table_name
@@ -57,6 +66,21 @@ def evaluate(program: SqlProgram, database: Database, unfit: Iterable[Unfit] = (
         return evaluation.answer(unfit, counted)
     finally:
         evaluation.drop(*evaluation.created)
+
+
+def evaluate_lifted(
+    lifted: Lifted,
+    wanted: frozenset[RelationRef],
+    database: Database,
+    facts: Mapping[RelationRef, Collection[Row]],
+    unfit: Iterable[Unfit] = (),
+    counted: bool = False,
+) -> SqlAnswer:
+    """Evaluate what these relations depend on. The `facts` hide tables of their relations for as long; see
+    `evaluate`."""
+    program = compile_program(lifted, wanted, database.dialect)
+    with temporary_facts(lifted, facts, database, facts) as more:
+        return evaluate(program, database, [*unfit, *more], counted)
 
 
 def load_facts(

@@ -12,7 +12,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lifting import Facts, Lifted, lift
 from datalog_gate.base.values import Row
 from datalog_gate.engine.native import evaluate
-from datalog_gate.engine.sql.doubts import Doubts, lacking, with_doubts
+from datalog_gate.engine.sql.doubts import Doubts, with_doubts
 from datalog_gate.schema.declaration import MAYBE, RelationRef
 from tests.programs import HERE, X, Y, edge, node, place, program, short_budget, written
 from tests.sampling import sample
@@ -36,7 +36,7 @@ def hide(facts: Facts, columns: Mapping[str, set[int]], random: Random) -> tuple
     """The facts without some rows that may not be there, and what is known of all: some rows lack values."""
     real: dict[RelationRef, set[Row]] = {name: set(rows) for name, rows in facts.items()}
     known = {name: set(rows) for name, rows in real.items()}
-    known |= {lacking(name, at): set() for name, lack in columns.items() for at in lack}
+    known |= {Doubts.lacking(name, at): set() for name, lack in columns.items() for at in lack}
     for name in (name for name in columns if not name.endswith(MAYBE)):
         known |= {name: set(), name + MAYBE: set()}
         for row in facts[name]:
@@ -47,7 +47,7 @@ def hide(facts: Facts, columns: Mapping[str, set[int]], random: Random) -> tuple
             gone = [at for at in sorted(columns[relation]) if random.random() < 0.4]
             known[relation].add(tuple(None if at in gone else value for at, value in enumerate(row)))
             for at in gone:
-                known[lacking(relation, at)].add(row[:1])
+                known[Doubts.lacking(relation, at)].add(row[:1])
     return real, known
 
 
