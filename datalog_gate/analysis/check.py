@@ -220,8 +220,7 @@ def _define_live(draft: _Draft) -> Iterable[Diagnostic]:
     for name in sorted(name for name in draft.relations if isinstance(name, str) and cloud.live_relation(name)):
         table, column = cloud.LIVE_TABLES[name.removeprefix(cloud.LIVE)]
         type_name = name.removeprefix(cloud.LIVE).partition(".")[0]
-        declared, of_type = catalogue.relation(table), catalogue.relation(type_name)
-        assert declared
+        declared, of_type = catalogue.declared(table), catalogue.relation(type_name)
         resource, row = Var("", "resource"), tuple(Var("", str(at)) for at in range(len(declared.columns)))
         physical = Match("heat:physical", (resource, row[declared.positions[column]]), NOWHERE)
         body: tuple[Match, ...] = (physical, Match(table, row, NOWHERE))

@@ -38,7 +38,6 @@ from datalog_gate.scan.stored_judgement import Forecast
 from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef
-from datalog_gate.schema.relations import EFFECTIVE
 
 if TYPE_CHECKING:
     import pandas
@@ -264,11 +263,7 @@ class _StackJudge:
                 )
             ]
             stack.facts.setdefault(relation, []).append((root, *row[1:]))
-        if (
-            EFFECTIVE.name in self.stored_program.lifted.program.inputs
-            and self.request.services
-            and "gate:grant" in stack.facts
-        ):
+        if self.stored_program.reads_grants and "gate:grant" in stack.facts:
             return replace(stack, is_stored=False)
         if asker := read_caller(json.loads(caller or "null")):
             stack.facts.update({str(name): [(root, *row) for row in rows] for name, rows in asker.facts.items()})

@@ -110,7 +110,7 @@ class _StoredJudgement:
     """Judges stacks by their stored facts."""
 
     def __init__(self, store: ScanStore, request: ScanRequest) -> None:
-        self._store, self._request = store, request
+        self._store = store
         self._everything = frozenset(local_policies(request.rules).values())
         self._asked = asked = StoredProgram.of(request)
         self._outdated = store.outdated(facts_version(request.rules.catalogue))
@@ -186,7 +186,7 @@ class _StoredJudgement:
         for (name, at), lack in self._lacking.items():
             facts[self._doubts.lacking(name, at)] = [(root,) for root in roots if root in lack]
         unfit: list[Unfit] = []
-        if EFFECTIVE.name in lifted.program.inputs and self._request.services:
+        if self._asked.reads_grants:
             unfit = [Unfit(root, EFFECTIVE.name, None) for root, _, _ in store.facts("gate:grant", roots)]
         columns = {name: rooted[name.removesuffix(MAYBE)] for name in self._tables}
         with store.with_stack_names(columns, roots) as stored:

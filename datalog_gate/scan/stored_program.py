@@ -33,6 +33,8 @@ class StoredProgram:
     """The columns that a rule reads."""
     rooted: Mapping[str, Mapping[int, str]]
     """The columns among these with the root instead of the stack's name, as in `rooted_columns`."""
+    reads_grants: bool
+    """Whether a stack with grants is judged by its definition: which are in effect depends on more than facts."""
 
     @staticmethod
     def of(request: ScanRequest) -> StoredProgram:
@@ -52,7 +54,15 @@ class StoredProgram:
             name: {at: letter for at, letter in rooted_columns(name, rules.catalogue).items() if (name, at) in read}
             for name in tables
         }
-        return StoredProgram(policies, lifted, shared, tables, read, rooted)
+        return StoredProgram(
+            policies=policies,
+            lifted=lifted,
+            shared=shared,
+            tables=tables,
+            read=read,
+            rooted=rooted,
+            reads_grants=EFFECTIVE.name in lifted.program.inputs and bool(request.services),
+        )
 
 
 def local_policies(rules: PolicySet) -> dict[RelationRef, str]:
