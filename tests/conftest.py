@@ -28,7 +28,7 @@ LONG = {
     "analysis/kind_guards", "analysis/lifting", "analysis/mistakes", "decision/case_analysis",
     "decision_point/cloud_wide", "decision_point/feasibility", "decision_point/live_options", "decision_point/log",
     "decision_point/metrics", "decision_point/metrics_port", "doors/cli/check_folder", "doors/cli/doctor",
-    "doors/cli/doctor_findings", "doors/cli/scan_command", "doors/cli/services_command", "doors/cli/store_command",
+    "doors/cli/scan_command", "doors/cli/services_command", "doors/cli/store_command",
     "doors/heat/stack_states", "doors/server/server", "engine/budget", "engine/doubts", "engine/pydatalog",
     "engine/sql_engine", "inventory/targets", "pages/decision_page", "policytest/failures", "policytest/policytest",
     "project/bench", "project/docs", "project/fuzz", "rack_affinity/rack_affinity", "scan/heat_feed", "scan/rejudge",

@@ -20,9 +20,9 @@ _PASSWORD = re.compile(r"(://[^\s/:@]*:)(?!PASSWORD@)\S+(?=@)|((?<=password=)[^\
 T = TypeVar("T")
 
 
-def masked(text: str, secrets: Iterable[str], mask: str = MASK, words: bool = False) -> str:
-    """The text with its secrets masked; with `words` only where they are whole words."""
-    return "".join(pieces(text, secrets, lambda _: mask, words))
+def masked(text: str, secrets: Iterable[str], mask: str = MASK) -> str:
+    """The text with its secrets masked."""
+    return "".join(pieces(text, secrets, lambda _: mask))
 
 
 def mask_urls(text: str) -> str:
@@ -37,19 +37,18 @@ def find_url_secrets(url: str) -> set[str]:
     return {part for part in parts if len(part) > 2}
 
 
-def pieces(text: str, secrets: Iterable[str], mask: Callable[[str], T], words: bool = False) -> list[str | T]:
+def pieces(text: str, secrets: Iterable[str], mask: Callable[[str], T]) -> list[str | T]:
     """The text in pieces, with `mask(secret)` in place of each secret in it, the longest first."""
     occurring = sorted((secret for secret in secrets if secret in text), key=len, reverse=True)
-    return _split(text, occurring, mask, words)
+    return _split(text, occurring, mask)
 
 
-def _split(text: str, secrets: list[str], mask: Callable[[str], T], words: bool) -> list[str | T]:
+def _split(text: str, secrets: list[str], mask: Callable[[str], T]) -> list[str | T]:
     if not secrets:
         return [text]
     secret, *others = secrets
-    parts = re.split(rf"(?<!\w){re.escape(secret)}(?!\w)", text) if words else text.split(secret)
     masked_parts: list[str | T] = []
-    for number, part in enumerate(parts):
+    for number, part in enumerate(text.split(secret)):
         masked_parts += [mask(secret)] if number else []
-        masked_parts += _split(part, others, mask, words) if part else []
+        masked_parts += _split(part, others, mask) if part else []
     return masked_parts

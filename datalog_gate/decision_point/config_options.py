@@ -73,22 +73,6 @@ def build_settings(conf: Any, paste_options: Mapping[str, str] | None = None) ->
     return Settings(**values)
 
 
-def find_wrong_option(conf: Any, paste_options: Mapping[str, str]) -> str:
-    """Find the first option with a wrong value in a configuration, else in a paste section; empty if no single one
-    is."""
-    for field in fields(Settings):
-        try:
-            conf[GROUP][field.name]
-        except (ValueError, cfg.Error):
-            return field.name
-    for name, text in paste_options.items():
-        try:
-            build_settings(conf, {name: text})
-        except (ValueError, cfg.Error):
-            return name
-    return ""
-
-
 def read_heat_defaults(conf: Any) -> dict[str, str]:
     """Read the options of Heat that are defaults of properties. Heat's own processes have them registered."""
     try:

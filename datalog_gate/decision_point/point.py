@@ -29,7 +29,7 @@ from datalog_gate.decision_point.metrics_port import MetricsPort
 from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
 from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader, Source
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings, list_changed
+from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings
 from datalog_gate.engine.budget import Budget
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
@@ -321,12 +321,7 @@ class DecisionPoint:
                 LOG.warning("%s", format_diagnostic(warning))
         if before is None or before.ruleset is not after.ruleset:
             LOG.info("rules %s are in force: %s policies", rules.digest, len(known))
-            self._event(
-                "loaded",
-                rules=rules.digest,
-                policies=len(known),
-                options=list_changed(settings),
-            )
+            self._event("loaded", rules=rules.digest, policies=len(known))
 
     def _failed(self, source: Source, error: DiagnosticsError) -> None:
         self.metrics.numbers.count("datalog_gate_load_failures_total", source)

@@ -182,22 +182,6 @@ LIVE_OPTIONS = tuple(option.name for option in fields(Settings) if option.metada
 """The options that are reloaded when the configuration files change."""
 
 
-def list_changed(settings: Settings) -> dict[str, object]:
-    """The options that differ from their defaults, as JSON data without passwords. Only the names of plugin
-    settings."""
-    defaults, changed = Settings(), dict[str, object]()
-    for option in fields(Settings):
-        value = getattr(settings, option.name)
-        if value == getattr(defaults, option.name):
-            continue
-        if option.metadata.get("several"):
-            value = sorted(text.partition("=")[0].strip() for text in value)
-        elif option.metadata.get("secret"):
-            value = re.sub(r"//[^/@]*@", "//", value)
-        changed[option.name] = list(value) if isinstance(value, tuple) else value
-    return changed
-
-
 def parse_service_options(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     """Parse NAME.KEY=VALUE texts into the options of each service. Errors: ValueError."""
     options: dict[str, dict[str, str]] = {}

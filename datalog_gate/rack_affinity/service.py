@@ -36,7 +36,7 @@ from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds
 from datalog_gate.rack_affinity import hints, solver
 from datalog_gate.rack_affinity.availability import find_promises
-from datalog_gate.rack_affinity.demand import KINDS, SERVERS, VOLUMES, read_demand, read_flavors
+from datalog_gate.rack_affinity.demand import KINDS, VOLUMES, read_demand, read_flavors
 from datalog_gate.rack_affinity.places import PlaceRequest, find_places, read_places
 from datalog_gate.rack_affinity.problem import (
     Constraint,
@@ -117,29 +117,6 @@ class RackAffinity(PlacementService):
         read_places(self._places)
         read_flavors(self._flavors)
         super().__init__(settings, OWN)
-
-    def problems(self) -> list[str]:
-        """As `Service.problems`: hosts and pools that are not places, and racks to which nothing steers."""
-        rows = read_places(self._places)
-        asked = PlaceRequest(rows=rows, prefix=self._prefix, promises={}, needed={"server": {}, "volume": {}})
-        search = find_places(
-            self._claims.placement,
-            asked,
-            lambda providers: Counter({(provider.uuid, name): 0 for provider in providers for name in provider.used}),
-        )
-        places = tuple(search.by_uuid.values())
-        problems = list(search.notes)
-        if not places:
-            problems.append(
-                f"Placement has no provider with {self._prefix}{SERVERS} or {self._prefix}{VOLUMES} in a rack"
-            )
-        if self._claims.placement.nova is None:
-            problems.append("without Keystone, Nova and Cinder are not asked: only traits give zones")
-        if self._steering == "zone":
-            problems += [
-                unsteered(kind, *where) for kind in KINDS.values() for where in find_shared(places, kind, "rack")
-            ]
-        return problems
 
     def facts(self, request: Request) -> None:
         """As `Service.facts`. The first grant without a claim refuses what is impossible for all."""

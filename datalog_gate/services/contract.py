@@ -131,11 +131,6 @@ class Service:
         RefusedError for wrong options, and for what `reserve` would refuse now, unless only a call of `reserve` can
         change that, such as one that asks a person for approval."""
 
-    def problems(self) -> Sequence[str]:
-        """Problems that keep the service from its promises, for the doctor. It may query the cloud, and changes
-        nothing."""
-        return ()
-
     def waits(self, request: Request) -> str:  # noqa: ARG002 - what a service overrides
         """Why the grant's resource should wait and call this again some seconds later; empty if it may call `reserve`.
         Holds nothing, since the waiting resource may disappear at any moment. The wait must end by itself: then

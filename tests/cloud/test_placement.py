@@ -227,15 +227,11 @@ UNSTEERED = (
 def test_without_the_filters_a_rack_in_a_zone_of_several_is_refused(own_cloud: Cloud, ann: User) -> None:
     options = "[datalog_gate]\nservice_option = rack_affinity.steering=zone\nservice_option = rack_affinity.hint=\n"
     with own_cloud.options(options, "heat-engine", "heat-api"):
-        lines = run_gate("doctor", "--heat-conf", f"{own_cloud.folder}/etc/heat/heat.conf")
         message = refusal(ann, KINDS[0][0])
         assert UNSTEERED.format("server") in message
         name = create(ann, KINDS[2][0])
         assert ann.outcome(name)[0] == "CREATE_COMPLETE"
         ann.delete(name)
-    findings = [line.partition("finding[services] ")[2] for line in lines]
-    kinds = ("server", "volume")
-    assert [*filter(None, findings)] == [f"rack_affinity: {UNSTEERED.format(kind)}" for kind in kinds]
 
 
 @pytest.mark.parametrize("by_heat", [False, True])

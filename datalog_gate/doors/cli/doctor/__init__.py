@@ -6,27 +6,23 @@ A check yields results and never stops the others: an unreadable file is a findi
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
 from datalog_gate.base.diagnostics import Span, format_count, printable
 from datalog_gate.base.errors import DiagnosticsError, UsageError
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.secrecy import mask_urls, masked
 
 Level = Literal["finding", "note", "ok"]
 SCHEMA = "datalog-gate/doctor/1"
-Locate = Callable[[str], Span]
-"""Returns the place of an option in the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """A finding, a note, or a confirmation.
 
-    A finding keeps a service from starting, lets the gate judge wrongly or not at all, or has no effect though somebody
-    wrote it. A note is what an operator may have meant.
+    A finding is a door that is missing or judges nothing, or hosts that judge by different rules. A note is what an
+    operator may have meant.
     """
 
     level: Level
@@ -69,11 +65,6 @@ def format_first(error: DiagnosticsError) -> str:
     first, *rest = error.diagnostics
     place = f"{first.span}: " if first.span else ""
     return f"{place}{first.message}" + (f", and {len(rest)} more" if rest else "")
-
-
-def hide_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Mask each secret that is a whole word of the text, and users with passwords in URLs."""
-    return re.sub(r"//[^/@\s]*@", "//", mask_urls(masked(text, secrets, words=True)))
 
 
 def format_results(results: Sequence[CheckResult], form: str) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from datalog_gate import __version__
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.enabled_plugins import list_grantable
 from datalog_gate.decision_point.engine_start import find_start, read_age, running_engines
-from datalog_gate.decision_point.log import read_log
-from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.cli.doctor import CheckResult, Locate
-from datalog_gate.doors.cli.doctor.options import PLUGIN_DIRS
+from datalog_gate.decision_point.settings import GROUP, Settings
+from datalog_gate.doors.cli.doctor import CheckResult
+from datalog_gate.doors.cli.heat_conf import IniFile
 
+PLUGIN_DIRS = ["/usr/lib64/heat", "/usr/lib/heat", "/usr/local/lib/heat", "/usr/local/lib64/heat"]
+"""Heat's default (heat/common/config.py:109)."""
 STARTING = 60.0
 """Seconds in which an engine loads its modules, also on a busy host."""
 LIFECYCLE = "heat.stack_lifecycle_plugins"
@@ -34,7 +34,7 @@ def check_engine(legacy: bool, plugin_dirs: Sequence[str], engine: bool, place: 
     """Check that the engine for new stacks has a door of this version, and that the lifecycle plugin loads, since Heat
     ignores a broken one. Without `engine` no heat-engine runs on this host."""
     problem = _plugin_problem()
-    doors = _find_modules(plugin_dirs, ENGINE_DOOR)
+    doors = find_modules(plugin_dirs, ENGINE_DOOR)
     if not legacy and not doors:
         if engine:
             message = "the engine's door is off: what convergence builds without a request to the API is not judged"
@@ -68,7 +68,8 @@ def _plugin_problem() -> str:
     return ""
 
 
-def _find_modules(plugin_dirs: Sequence[str], name: str) -> list[Path]:
+def find_modules(plugin_dirs: Sequence[str], name: str) -> list[Path]:
+    """The files of that name in the folders of `plugin_dirs`."""
     return [path for plugin_dir in plugin_dirs if (path := Path(plugin_dir, name)).is_file()]
 
 
@@ -84,21 +85,8 @@ def check_plugin_dirs(plugin_dirs: Sequence[str], place: Span) -> Iterator[Check
             yield CheckResult("finding", "engine", message, place, fix)
 
 
-def check_running_engines(
-    settings: Settings, legacy: bool, plugin_dirs: Sequence[str], log: Path | None, place: Span
-) -> Iterator[CheckResult]:
-    """Check that each heat-engine on this host started with the door from its `plugin_dirs`."""
-    if legacy or not _find_modules(plugin_dirs, ENGINE_DOOR):
-        return
-    path = log or Path(settings.decision_log)
-    if not (log or settings.decision_log):
-        message = "it is not known which engines run with their door, since they write that into the decision log"
-        yield CheckResult("finding", "engine", message, place, "set decision_log, and restart heat-engine")
-        return
-    try:
-        records = [record for record in read_log(path) if isinstance(record, Mapping)] if path.is_file() else []
-    except InputError:  # reported by the check of the log
-        return
+def check_running_engines(records: Iterable[Mapping[str, object]], log: Path, place: Span) -> Iterator[CheckResult]:
+    """Check that each heat-engine on this host started with its door, by the records of the log at that path."""
     processes = list(running_engines(Path(place.file)))
     for process in processes:
         if start := find_start(process, records):
@@ -111,8 +99,7 @@ def check_running_engines(
         else:
             message = f"heat-engine {process} started without its door: what it builds is not judged in the engine"
             fix = (
-                "restart it; if that does not help, search its log for datalog_gate, and check that it may "
-                f"write {path}"
+                f"restart it; if that does not help, search its log for datalog_gate, and check that it may write {log}"
             )
             yield CheckResult("finding", "engine", message, place, fix)
     if not processes:
@@ -120,14 +107,14 @@ def check_running_engines(
         yield CheckResult("note", "engine", message, place)
 
 
-def check_resource_types(settings: Settings, plugin_dirs: Sequence[str], locate: Locate) -> Iterator[CheckResult]:
+def check_resource_types(settings: Settings, plugin_dirs: Sequence[str], ini: IniFile) -> Iterator[CheckResult]:
     """Check that Heat knows the gate's resource types if options need them."""
-    if _find_modules(plugin_dirs, SHIM):
+    if find_modules(plugin_dirs, SHIM):
         return
     fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
     if settings.create_denial == "failed_stack":
         message = "Heat does not know DatalogGate::Denial, which create_denial = failed_stack needs"
-        yield CheckResult("finding", "resources", message, locate("create_denial"), fix)
+        yield CheckResult("finding", "resources", message, ini.place(GROUP, "create_denial"), fix)
     if list_grantable(settings):
         message = "Heat does not know DatalogGate::Policy, which templates need to grant services"
-        yield CheckResult("finding", "resources", message, locate("services"), fix)
+        yield CheckResult("finding", "resources", message, ini.place(GROUP, "services"), fix)

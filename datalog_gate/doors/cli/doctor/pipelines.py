@@ -42,9 +42,8 @@ class Pipeline:
     place: Span
 
 
-def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) -> Iterator[CheckResult]:
-    """Check each pipeline. Without `cfn` heat-api-cfn is not deployed. With `unverified` a door trusts unverified
-    contexts."""
+def check_pipelines(paste: IniFile, flavor: str, cfn: bool) -> Iterator[CheckResult]:
+    """Check each pipeline. Without `cfn` heat-api-cfn is not deployed."""
     pipelines = _find_pipelines(paste, flavor)
     for api in ("api", "cfn") if cfn else ("api",):
         used = any(pipeline.api == api for pipeline in pipelines)
@@ -57,22 +56,8 @@ def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) ->
             message = f"{pipeline.name} is not checked: with --no-cfn it counts as not deployed"
             yield CheckResult("note", "door", message, pipeline.place)
         else:
-            findings = list(_check_pipeline(pipeline, paste, unverified))
+            findings = list(_check_pipeline(pipeline, paste))
             yield from findings or [CheckResult("ok", "door", f"{pipeline.name} has its door", pipeline.place)]
-
-
-def find_door_options(paste: IniFile, flavor: str) -> dict[str, dict[str, str]]:
-    """Find the options in the sections of the doors in use, by section."""
-    used = {name for pipeline in _find_pipelines(paste, flavor) for name in pipeline.filters}
-    return {
-        f"filter:{name}": {
-            key: value
-            for key, value in paste.sections[f"filter:{name}"].items()
-            if key != "use" and not key.startswith("paste.")
-        }
-        for name in sorted(used)
-        if _factory(paste, name) in FACTORIES
-    }
 
 
 def _find_pipelines(paste: IniFile, flavor: str) -> list[Pipeline]:
@@ -111,24 +96,17 @@ def _started(paste: IniFile, flavor: str) -> set[str]:
     return {name if name in names else service for service, name in flavored.items()}
 
 
-def _check_pipeline(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Iterator[CheckResult]:
-    """Yield problems with the doors of a pipeline."""
+def _check_pipeline(pipeline: Pipeline, paste: IniFile) -> Iterator[CheckResult]:
+    """Yield what is wrong with the place of the door in a pipeline."""
     api, place = pipeline.api, pipeline.place
     factories = [_factory(paste, name) for name in pipeline.filters]
-    defined = (section.removeprefix("filter:") for section in paste.sections if section.startswith("filter:"))
-    door = next((name for name in defined if FACTORIES.get(_factory(paste, name)) == api), None)
-    others = _order([name for name in pipeline.filters if name not in (door, *DOORS.values())], paste)
-    fix = f"write `{' '.join([*others, door or DOORS[api], pipeline.app])}` there"
+    fix = f"end it with `{DOORS[api]} {pipeline.app}`, behind authtoken and context in this order"
     if not pipeline.filters:
         fix = "map it to a pipeline with a door, or remove it"
-    wrong_doors = list(_wrong_doors(pipeline, factories, paste, fix))
-    yield from wrong_doors
     positions = [position for position, factory in enumerate(factories) if FACTORIES.get(factory) == api]
     if not positions:
-        if not wrong_doors:
-            message = f"there is no door before {pipeline.app} in {pipeline.name}: its requests are not judged"
-            section = f", and a section [filter:{DOORS[api]}] with `use = egg:datalog-gate#{DOORS[api]}`"
-            yield CheckResult("finding", "door", message, place, fix + ("" if door else section) + NO_CFN[api])
+        message = f"there is no door before {pipeline.app} in {pipeline.name}: its requests are not judged"
+        yield CheckResult("finding", "door", message, place, fix + NO_CFN[api])
         return
     between = pipeline.filters[positions[-1] + 1 :]
     if early := [name for name in between if _factory(paste, name) in (AUTHTOKEN, CONTEXT)]:
@@ -143,38 +121,10 @@ def _check_pipeline(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Ite
         yield CheckResult("finding", "door", message, place, fix)
     before_context = factories[: factories.index(CONTEXT)] if CONTEXT in factories else []
     if AUTHTOKEN not in before_context:
-        effect = "any caller is trusted" if unverified else "no caller is trusted, and no operation can be judged"
-        message = f"in {pipeline.name} no authtoken verifies the caller before the context is made: {effect}"
+        message = f"in {pipeline.name} no authtoken verifies the caller before the context is made"
         if AUTHTOKEN not in factories:
             fix = "choose a flavor with `authtoken context` in this order, in [paste_deploy] of heat.conf"
         yield CheckResult("finding", "door", message, place, fix)
-
-
-def _order(filters: list[str], paste: IniFile) -> list[str]:
-    """The filters, with those that create the context moved behind the one that verifies the caller, if any."""
-    verifier = next((name for name in filters if _factory(paste, name) == AUTHTOKEN), None)
-    if verifier is None:
-        return filters
-    early = [name for name in filters[: filters.index(verifier)] if _factory(paste, name) == CONTEXT]
-    others = [name for name in filters if name not in early]
-    behind = others.index(verifier) + 1
-    return [*others[:behind], *early, *others[behind:]]
-
-
-def _wrong_doors(pipeline: Pipeline, factories: Sequence[str], paste: IniFile, fix: str) -> Iterator[CheckResult]:
-    """Doors for the other API, and filters that are only named like a door."""
-    for name, factory in zip(pipeline.filters, factories, strict=True):
-        section = f"filter:{name}"
-        if factory in FACTORIES and FACTORIES[factory] != pipeline.api:
-            message = f"{name} in {pipeline.name} is the door of {SERVICES[FACTORIES[factory]]}"
-            yield CheckResult("finding", "door", message, pipeline.place, fix)
-        elif (name.startswith("datalog_gate") or "datalog" in factory) and factory not in FACTORIES:
-            wrong = "has the wrong egg name" if factory.startswith("egg:") else "names"
-            problem = f"{wrong} {factory}" if factory else "is missing"
-            message = f"{name} in {pipeline.name} is not a door: [{section}] {problem}"
-            place = paste.place(section) if factory else pipeline.place
-            use = f"write `use = egg:datalog-gate#{DOORS[pipeline.api]}` under [{section}]"
-            yield CheckResult("finding", "door", message, place, use)
 
 
 def _api(paste: IniFile, app: str) -> Api | None:
