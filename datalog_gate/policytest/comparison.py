@@ -97,8 +97,6 @@ class Mismatch:
     """An expectation that no finding meets, a finding that is not expected, or both for the same policy."""
 
     list: str
-    at: int | None
-    """The index of the expectation in its list."""
     expected: Expected | None
     finding: CaseFinding | None
 
@@ -116,13 +114,13 @@ def find_mismatches(expect: Expected, findings: Sequence[CaseFinding]) -> Iterat
                 rest.remove(met)
             else:
                 unmet.append((at, expected))
-        for at, expected in sorted(unmet, key=lambda pair: pair[0]):
+        for _, expected in sorted(unmet, key=lambda pair: pair[0]):
             near = [finding for finding in rest if finding.is_of(expected)]
             nearest = min(near, key=lambda finding: len(finding.differences(expected)), default=None)
             if nearest:
                 rest.remove(nearest)
-            yield Mismatch(name, at, expected, nearest)
-        yield from (Mismatch(name, None, None, finding) for finding in rest)
+            yield Mismatch(name, expected, nearest)
+        yield from (Mismatch(name, None, finding) for finding in rest)
 
 
 def report(expect: Expected, result: CaseResult, policies: Mapping[str, Policy]) -> str:

@@ -1,7 +1,6 @@
-"""The editor of test files: adds a case and updates expectations.
+"""The editor of test files: adds a case, and changes nothing else.
 
-The expectations of a case that differ are written anew, and everything else stays. Each new text is parsed and compared
-with the intended data. A change that does not work this way, for example because an anchor is shared, is refused.
+Each new text is parsed and compared with the intended data.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError, UsageError
-from datalog_gate.policytest.comparison import LISTS, CaseFinding, CaseResult, find_mismatches, flow, row_differences
+from datalog_gate.policytest.comparison import LISTS, CaseFinding, flow
 from datalog_gate.template.document import read_document
 
 
@@ -34,55 +33,6 @@ def add_case(text: str, file: str, name: str, given: Mapping[str, Any], findings
     new = head + "\n".join(lines) + "\n"
     _check_data(new, file, {**data, "cases": [*cases, {"name": name, **given, "expect": wanted}]})
     return new
-
-
-def update_expectations(text: str, file: str, results: Sequence[CaseResult | None]) -> str:
-    """Update the expectations of cases in a test file's text to their results, but for None. Errors: UsageError."""
-    document = read_document(text, file)
-    data: Any = document.data
-    parts: list[str] = []
-    behind = 0
-    wanted = []
-    for at, (case, result) in enumerate(zip(data["cases"], results, strict=True)):
-        expect = _update(case["expect"], result) if result else case["expect"]
-        wanted.append({**case, "expect": expect})
-        if expect != case["expect"]:
-            place = document.place(("cases", at, "expect"))
-            assert place
-            start, end = _bounds(text, place)
-            lines = [flow(expect)] if text[start] == "{" else _format_block(" " * (place.column - 1), expect)
-            parts += [text[behind:start], "\n".join(lines).lstrip()]
-            behind = end
-    new = "".join([*parts, text[behind:]])
-    _check_data(new, file, {**data, "cases": wanted})
-    return new
-
-
-def _update(expect: Mapping[str, Any], result: CaseResult) -> dict[str, Any]:
-    """The expectations that the result meets. An entry for the same policy keeps the keys that its author chose."""
-    lists: dict[str, list[dict[str, Any] | None]] = {name: list(expect.get(name, ())) for name in LISTS}
-    for change in find_mismatches(expect, result.findings):
-        found = change.finding.expectation() if change.finding else None
-        if change.at is None:
-            lists[change.list].append(found)
-        else:
-            lists[change.list][change.at] = found and {key: found[key] for key in change.expected or () if key in found}
-    updated = {**expect, **{name: list(filter(None, entries)) for name, entries in lists.items() if entries}}
-    for relation, (missing, unexpected) in row_differences(expect, result).items():
-        rows = [row for row in expect["rows"][relation] if row not in missing]
-        updated["rows"] = {**updated["rows"], relation: rows + unexpected}
-    return updated
-
-
-def _bounds(text: str, place: Span) -> tuple[int, int]:
-    """The offsets of data, without the comments behind it: the place of data without brackets ends at the next item."""
-    lines = text.splitlines(keepends=True)
-    start = len("".join(lines[: place.line - 1])) + place.column - 1
-    end = len("".join(lines[: place.end_line - 1])) + place.end_column - 1
-    own = text[start:end].splitlines(keepends=True)
-    while not own[-1].strip() or own[-1].lstrip().startswith("#"):
-        own.pop()
-    return start, start + len("".join(own).rstrip())
 
 
 def _check_data(text: str, file: str, data: Any) -> None:

@@ -6,7 +6,6 @@ those policies. Mutants that do not load do not count.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -18,30 +17,20 @@ from datalog_gate.analysis.program import NEGATED, SHIFTED
 from datalog_gate.analysis.slices import collect_dependencies, slice_for
 from datalog_gate.analysis.strata import matches
 from datalog_gate.base.diagnostics import Span, shorten
-from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
+from datalog_gate.base.errors import EngineError, RulesError
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Boolean, Value, boolean
-from datalog_gate.decision.decision import Decision, PolicyError, Violation
-from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import PolicySet, parse_all
-from datalog_gate.engine.native import evaluate
-from datalog_gate.files.inputs import read_request
 from datalog_gate.files.rules import read_rules
-from datalog_gate.files.templates import list_files, read_stack
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_literal, print_term
 from datalog_gate.language.walk import terms, with_terms
 from datalog_gate.policytest.comparison import CaseResult, find_mismatches, row_differences
 from datalog_gate.policytest.suite import Suite
 from datalog_gate.policytest.testfile import Case
-from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, parse_reference, relation_name
 from datalog_gate.stack.model import Stack
-from datalog_gate.template.reader import read_assuming
 
-NOW = "2027-01-01"
-"""The time for judging the stacks on which mutants are compared."""
-TEMPLATES = (".yaml", ".yml", ".json", ".template")
 LONGEST = 100
 """The maximum number of characters of a change that are shown."""
 
@@ -60,50 +49,33 @@ class Mutant:
 
 
 @dataclass(frozen=True, slots=True)
-class Survivor:
-    """A mutant that no case detected, and whether it agrees with the rules on each given stack."""
-
-    mutant: Mutant
-    agrees: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Mutation:
-    """The result: the number of mutants, the survivors, and the number of stacks they were compared on."""
+    """The result: the number of mutants, and those that no case detected."""
 
     mutants: int
-    survivors: tuple[Survivor, ...]
-    stacks: int
+    survivors: tuple[Mutant, ...]
 
     @property
     def score(self) -> float:
-        """The percentage of detected mutants, without those that agree on all stacks, which count as equivalent."""
-        equivalent = sum(survivor.agrees for survivor in self.survivors)
-        counted = self.mutants - equivalent
-        return 100 * (self.mutants - len(self.survivors)) / counted if counted else 100.0
+        """The percentage of detected mutants."""
+        return 100 * (self.mutants - len(self.survivors)) / self.mutants if self.mutants else 100.0
 
     def to_json(self) -> dict[str, object]:
-        survivors = [
-            {"place": survivor.mutant.span.to_json(), "change": survivor.mutant.what, "agrees": survivor.agrees}
-            for survivor in self.survivors
-        ]
-        counts = {"mutants": self.mutants, "stacks": self.stacks, "score": round(self.score, 1)}
+        survivors = [{"place": mutant.span.to_json(), "change": mutant.what} for mutant in self.survivors]
+        counts = {"mutants": self.mutants, "score": round(self.score, 1)}
         return {"schema": "datalog-gate/mutation/1", **counts, "survivors": survivors}
 
     def to_text(self) -> Iterator[str]:
-        for survivor in self.survivors:
-            agrees = " (agrees on every stack)" if survivor.agrees else ""
-            yield f"{survivor.mutant.span.file}:{survivor.mutant.span.line}: survived: {survivor.mutant.what}{agrees}"
-        survived, same = len(self.survivors), sum(survivor.agrees for survivor in self.survivors)
-        yield f"{self.mutants} mutants, {self.mutants - survived} noticed, {survived} survived" + (
-            f", {same} of them agree on all of {self.stacks} stacks" if self.stacks else ""
-        )
+        for mutant in self.survivors:
+            yield f"{mutant.span.file}:{mutant.span.line}: survived: {mutant.what}"
+        survived = len(self.survivors)
+        yield f"{self.mutants} mutants, {self.mutants - survived} noticed, {survived} survived"
         yield f"{self.score:5.1f} %"
 
 
-def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agree: Sequence[str] = ()) -> Mutation:
-    """Try the mutants of the rules that the suites test, or `most` of them, chosen by the seed. Survivors are compared
-    with the rules on the stacks at the paths `agree`. No case may fail without a mutant."""
+def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None) -> Mutation:
+    """Try the mutants of the rules that the suites test, or `most` of them, chosen by the seed. No case may fail
+    without a mutant."""
     trials = [
         _Trial(tops, [suite for suite in suites if suite.tops == tops])
         for tops in dict.fromkeys(suite.tops for suite in suites)
@@ -111,7 +83,7 @@ def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agre
     listed = [(trial, mutant) for trial in trials for mutant in trial.mutants()]
     if most is not None:
         random.Random(seed).shuffle(listed)
-    survived: list[tuple[_Trial, Mutant, PolicySet]] = []
+    survivors: list[Mutant] = []
     counted = 0
     for trial, mutant in listed:
         if most is not None and counted == most:
@@ -120,11 +92,9 @@ def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agre
         if rules:
             counted += 1
             if not trial.notices(rules):
-                survived.append((trial, mutant, rules))
-    survived.sort(key=lambda entry: (entry[1].span, entry[1].what))
-    stacks = _stacks(agree, suites[0].rules.catalogue) if agree and survived else []
-    survivors = [Survivor(mutant, bool(stacks) and trial.agree(rules, stacks)) for trial, mutant, rules in survived]
-    return Mutation(counted, tuple(survivors), len(stacks))
+                survivors.append(mutant)
+    survivors.sort(key=lambda mutant: (mutant.span, mutant.what))
+    return Mutation(counted, tuple(survivors))
 
 
 class _Trial:
@@ -133,7 +103,6 @@ class _Trial:
     def __init__(self, tops: Sequence[Path], suites: Sequence[Suite]) -> None:
         self._suites = suites
         self._modules, self._base = parse_all(read_rules(tops))[0], suites[0].rules
-        self._decisions: dict[str, Decision] = {}
         self._results: list[tuple[Suite, Case, tuple[Stack, ...], CaseResult]] = []
         self._named = {
             module.name: {statement.module for statement in module.statements if isinstance(statement, ast.Import)}
@@ -211,24 +180,6 @@ class _Trial:
                 return True
         return False
 
-    def agree(self, mutated: PolicySet, stacks: Sequence[Stack]) -> bool:
-        """Whether the mutated policies have the same findings in each stack as the original ones."""
-        affected = {policy.id for policy in mutated.policies}
-        for stack in stacks:
-            try:
-                if stack.id not in self._decisions:
-                    self._decisions[stack.id] = _decide(self._base, stack)
-                decision = _decide(mutated, stack)
-            except EngineError:
-                return False
-            if _findings(decision, affected) != _findings(self._decisions[stack.id], affected):
-                return False
-        return True
-
-
-def _decide(rules: PolicySet, stack: Stack) -> Decision:
-    return decide(rules, [stack], read_request(rules, [stack], {"now": NOW, "cloud": {}}), evaluate, read_assuming)
-
 
 def _differs(case: Case, result: CaseResult) -> bool:
     return any(find_mismatches(case.expect, result.findings)) or bool(row_differences(case.expect, result))
@@ -236,33 +187,6 @@ def _differs(case: Case, result: CaseResult) -> bool:
 
 def _module(relation: RelationRef) -> str:
     return relation_name(relation).rpartition(":")[0]
-
-
-def _findings(decision: Decision, policies: set[str]) -> list[dict[str, object]]:
-    findings: tuple[Violation | PolicyError, ...] = (*decision.violations, *decision.undetermined, *decision.errors)
-    named = [
-        (finding, finding.policies if isinstance(finding, Violation) else (finding.policy,)) for finding in findings
-    ]
-    return [finding.to_json() for finding, names in named if not policies.isdisjoint(names)]
-
-
-def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:
-    """Read the stacks of the templates at and below the paths, with unique names; unreadable ones are left out. A
-    folder with a `template.yaml` is one. Errors: UsageError for a path without any."""
-    stacks: list[Stack] = []
-    for path in map(Path, paths):
-        before = len(stacks)
-        files = [file for file in list_files(path) if file.suffix in TEMPLATES] if os.path.isdir(path) else [path]
-        for file in files:
-            source = file.parent if file.name == "template.yaml" else file
-            root, name = path if os.path.isdir(path) else None, f"stack{len(stacks)}"
-            try:
-                stacks.append(read_stack(source, stack_name=name, files_root=root, catalogue=catalogue))
-            except InputError:
-                continue
-        if len(stacks) == before:
-            raise UsageError(f"--agree-on {path}: there is no template that can be read")
-    return stacks
 
 
 def mutate_module(module: ast.Module) -> Iterator[Mutant]:

@@ -267,19 +267,13 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: ./rules, else here)"
     )
     job = test.add_mutually_exclusive_group()
-    job.add_argument("--coverage", action="store_true", help="print the parts of the rules that no case covers")
     job.add_argument("--mutate", action="store_true", help="print the faults in the rules that no case detects")
     job.add_argument(
         "--init", metavar="TEMPLATE|POLICY", help="write a case for a template, or the examples of a policy"
     )
-    job.add_argument("--update", action="store_true", help="rewrite expectations that differ, after showing the change")
-    test.add_argument("--min-coverage", type=float, metavar="PERCENT", help="exit 5 below it")
     test.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")
     test.add_argument("--mutants", type=int, metavar="N", help="try N mutants (default: all)")
     test.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of mutants (default: 0)")
-    help_ = "templates: a mutant with the same findings on all of them does not count as a fault"
-    _add_list(test, "--agree-on", help_, metavar="PATH")
-    test.add_argument("--yes", action="store_true", help="update without asking")
     test.add_argument("--format", choices=("text", "json"), default="text")
     _add_configured(test, "catalogue")
     test.set_defaults(configured=("catalogue", "rules"))

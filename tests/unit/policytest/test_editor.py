@@ -1,4 +1,4 @@
-"""Writing test files: new cases and updated expectations."""
+"""Writing test files: new cases."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.cli.main import main
-from datalog_gate.policytest.editor import add_case, update_expectations
+from datalog_gate.policytest.editor import add_case
 from datalog_gate.policytest.suite import read_suite
 
 RULES = """
@@ -31,54 +30,10 @@ cases:
     stack: web.yaml
     expect:
 """
-AFTER = """
-  # between
-  - {name: two, stack: {heat_template_version: 2018-08-31}, expect: {}}   # the end
-"""
 WEB, DB = "{policy: flavor, resource: web, line: 4}", "{policy: name, resource: db, line: 5}"
 MAYBE = "{policy: flavor, resource: db, line: 5}"
 ALL = f"      violations:\n        - {WEB}\n        - {DB}\n      undetermined:\n        - {MAYBE}\n"
 FILES = {"flavor.dl": RULES, "web.yaml": STACK}
-
-
-def update(folder: Path, text: str) -> str:
-    file = folder / "test.yaml"
-    file.write_text(text, newline="")
-    suite = read_suite(file)
-    return update_expectations(text, "test.yaml", [suite.run(case) for case in suite.cases])
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (ALL, ALL),
-        # found
-        ("      {}\n", f"      {{violations: [{WEB}, {DB}], undetermined: [{MAYBE}]}}\n"),
-        ("      # why\n      violations: []\n", f"      # why\n{ALL}"),
-        (f"      undetermined:\n      - {MAYBE}\n      violations:\n      - policy: name\n        resource: db\n\n",
-         f"      undetermined:\n        - {MAYBE}\n      violations:\n        - {{policy: name, resource: db}}\n"
-         f"        - {WEB}\n\n"),
-        # another value
-        (ALL.replace("line: 4}", "line: 3}  # there"), ALL),
-        (ALL.replace(WEB, "{policy: flavor, resource: w}"), ALL.replace(WEB, "{policy: flavor, resource: web}")),
-        # not found
-        (ALL.replace("      undetermined", "        - {policy: name, resource: x}\n      undetermined"), ALL),
-        (ALL + "      diagnostics: [{code: yaml}]\n      # kept\n", ALL + "      diagnostics: []\n      # kept\n"),
-        # rows
-        (ALL + "      rows:\n        flavor:huge:\n        - [web/db, huge]\n        flavor:nameless: [[web/db]]\n",
-         ALL + '      rows:\n        "flavor:huge": [[web/web, huge]]\n        "flavor:nameless": [[web/db]]\n'),
-    ],
-)  # fmt: skip
-def test_an_update_changes_only_the_expectations_that_differ(folder: Path, before: str, after: str) -> None:
-    assert update(folder, START + before + AFTER) == START + after + AFTER
-    assert update(folder, START + before) == START + after
-    assert update(folder, START + after) == START + after
-
-
-def test_what_an_update_could_lose_is_left_to_its_author(folder: Path) -> None:
-    text = START + "      &none {}\n  - {name: two, stack: web.yaml, expect: *none}\n"
-    with pytest.raises(UsageError, match="must be edited by hand, since it uses anchors"):
-        update(folder, text)
 
 
 @pytest.mark.parametrize(
@@ -129,27 +84,3 @@ def test_a_new_case_expects_what_check_finds_also_by_rules_in_folders_below(fold
     )
     suite = read_suite(folder / "test.yaml")
     assert [suite.report(case) for case in suite.cases] == [""]
-
-
-def test_the_command_shows_an_update_and_writes_it_only_with_yes(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, before = folder / "test.yaml", START + ALL.replace("line: 4", "line: 3")
-    file.write_text(before)
-    assert (main(["test", "--update", "."]), file.read_text()) == (5, before)
-    printed = capsys.readouterr()
-    assert printed.out.splitlines()[:3] == ["--- test.yaml", "+++ test.yaml", "@@ -4,7 +4,7 @@"]
-    assert [line for line in printed.out.splitlines()[3:] if line[0] != " "] == [
-        "-        - {policy: flavor, resource: web, line: 3}",
-        f"+        - {WEB}",
-    ]
-    assert printed.err == "datalog-gate: nothing is written: give --yes\n"
-    assert (main(["test", "--update", "--yes", "."]), file.read_text()) == (0, START + ALL)
-    assert (main(["test", "--update", "."]), file.read_text()) == (0, START + ALL)
-
-
-@pytest.mark.parametrize("wrong", ["nowhere.yaml", "web.yaml\n    caller: {user: 1}"])
-def test_what_cannot_be_judged_is_never_expected(folder: Path, wrong: str) -> None:
-    file, before = folder / "test.yaml", (START + ALL).replace("web.yaml", wrong)
-    file.write_text(before)
-    assert (main(["test", "--update", "--yes", "."]), file.read_text()) == (5, before)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from datalog_gate.doors.cli.main import main
 from datalog_gate.language.parser import parse
 from datalog_gate.language.printer import print_module
 from datalog_gate.policytest.mutation import mutate, mutate_module
@@ -117,28 +119,19 @@ HUNDRED = """
     environment: {parameters: {size: 100}}
     expect: {violations: []}
 """
-FEW = "heat_template_version: 2018-08-31\nresources: {disk: {type: 'OS::Cinder::Volume', properties: {size: SIZE}}}\n"
 
 
-def survivors(folder: Path, cases: str, **options: object) -> tuple[int, float, list[tuple[int, str, bool]]]:
+def survivors(folder: Path, cases: str, **options: object) -> tuple[int, float, list[tuple[int, str]]]:
     write_files(folder / "rules", {"size.dl": dedent(RULES).lstrip(), "test.yaml": cases})
     mutation = mutate([read_suite(folder / "rules" / "test.yaml")], **options)  # type: ignore[arg-type]
-    listed = [(survivor.mutant.span.line, survivor.mutant.what, survivor.agrees) for survivor in mutation.survivors]
+    listed = [(mutant.span.line, mutant.what) for mutant in mutation.survivors]
     return mutation.mutants, round(mutation.score), listed
 
 
 def test_a_mutant_that_no_case_notices_survives(tmp_path: Path) -> None:
-    drop, reach = (2, "drop gigabytes > 100", False), (2, "gigabytes > 100 -> gigabytes >= 100", False)
+    drop, reach = (2, "drop gigabytes > 100"), (2, "gigabytes > 100 -> gigabytes >= 100")
     assert survivors(tmp_path, CASES) == (7, 71, [drop, reach])
     assert survivors(tmp_path, CASES + HUNDRED) == (7, 100, [])
-
-
-@pytest.mark.parametrize(("size", "agrees"), [(99, True), (100, False)])
-def test_a_survivor_is_equivalent_if_it_agrees_on_every_stack(tmp_path: Path, size: int, agrees: bool) -> None:
-    few = write_files(tmp_path / "few", {"stack.yaml": FEW.replace("SIZE", str(size)), "unreadable.yaml": "[]"})
-    drop, reach = (2, "drop gigabytes > 100", False), (2, "gigabytes > 100 -> gigabytes >= 100", agrees)
-    result = survivors(tmp_path, CASES, agree=[str(few)])
-    assert result == (7, 83 if agrees else 71, [drop, reach])
 
 
 def test_a_waiver_of_another_policy_notices_nothing(tmp_path: Path) -> None:
@@ -164,6 +157,71 @@ def test_a_seed_chooses_the_same_few_again(tmp_path: Path) -> None:
     chosen = [survivors(tmp_path, CASES, seed=seed, most=3) for seed in (1, 2, 3, 1, 2, 3)]
     assert chosen[:3] == chosen[3:]
     assert {count for count, _, _ in chosen} == {3}
+
+
+DISK_RULES = """\
+@deny("big", "{disk} is big")
+big(disk, size) :- sized(disk, size), (size > 100 or kind(disk, kind), kind = "slow", not spared(disk)).
+sized(disk, size) :- os:cinder:volume(_id=disk, size=given), size = given ?? 0.
+kind(disk, kind) :- os:cinder:volume(_id=disk, volume_type=kind), kind in ["slow", "fast"].
+spared(disk) :- os:cinder:volume(_id=disk, description=text), lower(text ?? "", "yes").
+"""
+DISKS = """\
+cases:
+  - name: none
+    stack: &stack
+      heat_template_version: 2018-08-31
+      parameters:
+        size: {type: number, default: 1}
+        type: {type: string, default: other}
+        spare: {type: string, default: ""}
+      conditions: {any: {not: {equals: [{get_param: size}, 0]}}}
+      resources:
+        disk:
+          type: OS::Cinder::Volume
+          condition: any
+          properties:
+            size: {get_param: size}
+            volume_type: {get_param: type}
+            description: {get_param: spare}
+    expect: {}
+"""
+BIG = "  - {name: big, stack: *stack, expect: {}, environment: {parameters: {size: 101}}}\n"
+FILES = {"size.dl": DISK_RULES, "test.yaml": DISKS}
+
+
+def test_what_fails_is_not_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "test.yaml").write_text(DISKS + BIG)
+    assert main(["test", "--mutate", "."]) == 5
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.splitlines()[1]) == ("", "  + violations: {policy: big, resource: disk, line: 15}")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_command_lists_what_no_case_notices(capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["test", "--mutate", "--seed", "3", "--mutants", "2"]
+    assert [main([*chosen, *more, "."]) for more in ([], ["--min-score", "1"])] == [0, 5]
+    changes = {2: "100 -> 101", 5: 'swap text ?? "" and "yes"'}
+    lines = [f"size.dl:{line}: survived: {change}" for line, change in changes.items()]
+    text = "\n".join([*lines, "2 mutants, 0 noticed, 2 survived", "  0.0 %\n"])
+    assert capsys.readouterr().out == text * 2
+    assert main([*chosen, "--format", "json", "."]) == 0
+    data = json.loads(capsys.readouterr().out)
+    survivors = [(survivor["place"]["line"], survivor["change"]) for survivor in data.pop("survivors")]
+    assert survivors == list(changes.items())
+    assert data == {"schema": "datalog-gate/mutation/1", "mutants": 2, "score": 0.0}
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mutate", ".", "--", "-k", "ssh"], "test: -k ssh is an option of pytest, which is not run here"),
+        (["--init", "web.yaml"], "test --init: give exactly one folder of rules, the one that the case is for"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (main(["test", *arguments]), capsys.readouterr().err) == (64, f"datalog-gate: {message}\n")
 
 
 @pytest.mark.slow

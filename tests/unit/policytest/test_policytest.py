@@ -213,9 +213,7 @@ PROJECT = {
 }
 
 
-@pytest.mark.parametrize(
-    "arguments", [pytest.param((), marks=pytest.mark.slow), ("--coverage",), ("--mutate",), ("--update",)]
-)
+@pytest.mark.parametrize("arguments", [pytest.param((), marks=pytest.mark.slow), ("--mutate",)])
 def test_cases_are_judged_by_all_rules_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:

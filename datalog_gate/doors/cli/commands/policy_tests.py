@@ -7,12 +7,11 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.base.errors import GateError, UsageError
-from datalog_gate.doors.cli.common import OK, print_note, replace_file
+from datalog_gate.doors.cli.common import OK, replace_file
 from datalog_gate.files.templates import read_text
 from datalog_gate.policytest.suite import (
     FAILED,
@@ -29,44 +28,31 @@ from datalog_gate.policytest.testfile import Case
 if TYPE_CHECKING:
     from datalog_gate.analysis.policy import Policy
     from datalog_gate.api import Rules
-    from datalog_gate.policytest.comparison import CaseResult
-    from datalog_gate.policytest.coverage import Coverage
-    from datalog_gate.policytest.mutation import Mutation
 
 
 def test(options: argparse.Namespace) -> int:
     """Run the policy tests below the paths, measure them, or write them."""
-    measured = options.coverage or options.mutate or options.min_coverage is not None or options.min_score is not None
-    if options.pytest and (measured or options.init or options.update):
+    measured = options.mutate or options.min_score is not None
+    if options.pytest and (measured or options.init):
         raise UsageError(f"test: {' '.join(options.pytest)} is an option of pytest, which is not run here")
     if options.init:
         return _init(options)
-    if options.update:
-        return _update(options)
     if measured:
         return _measure(options)
     return run(options.path, options.catalogue, options.pytest, options.rules)
 
 
 def _measure(options: argparse.Namespace) -> int:
-    """Print the parts of the rules that the cases do not cover, or the mutations they do not detect."""
-    measure: Coverage | Mutation
+    """Print the faults in the rules that the cases do not detect."""
+    from datalog_gate.policytest.mutation import mutate
+
     suites = _suites(options)
     if _failing(suites):
         return FAILED
-    if options.mutate or options.min_score is not None:
-        from datalog_gate.policytest.mutation import mutate
-
-        measure = mutate(suites, options.seed, options.mutants, options.agree_on)
-        value, minimum = measure.score, options.min_score
-    else:
-        from datalog_gate.policytest.coverage import cover
-
-        measure = cover(suites)
-        value, minimum = measure.percent, options.min_coverage
-    lines = [json.dumps(measure.to_json())] if options.format == "json" else measure.to_text()
+    mutation = mutate(suites, options.seed, options.mutants)
+    lines = [json.dumps(mutation.to_json())] if options.format == "json" else mutation.to_text()
     print(*lines, sep="\n")
-    return OK if value >= (minimum or 0) else FAILED
+    return OK if mutation.score >= (options.min_score or 0) else FAILED
 
 
 def _init(options: argparse.Namespace) -> int:
@@ -126,42 +112,6 @@ def _write_examples(options: argparse.Namespace, rules: Rules, policy: Policy) -
     before = read_text(file) if os.path.exists(file) else ""
     suite = _suite_around(file, (), options)
     return _write(file, before, write_cases(before, str(file), [found], suite))
-
-
-def _update(options: argparse.Namespace) -> int:
-    """Print the changes, and write them if the user agrees."""
-    from datalog_gate.policytest.editor import update_expectations
-
-    changed: dict[Path, str] = {}
-    for suite in _suites(options):
-        before = read_text(suite.file)
-        after = update_expectations(before, str(suite.file), [_run(suite, case) for case in suite.cases])
-        if after != before:
-            changed[suite.file] = after
-            name = os.path.relpath(suite.file)
-            sides = before.splitlines(keepends=True), after.splitlines(keepends=True)
-            sys.stdout.writelines(unified_diff(*sides, name, name))
-    if changed and not options.yes and not _confirm():
-        return FAILED
-    for file, text in changed.items():
-        replace_file(file, text)
-    return FAILED if _failing(_suites(options)) else OK
-
-
-def _run(suite: Suite, case: Case) -> CaseResult | None:
-    """The result of a case; None if it cannot be read or judged, usually because of a mistake in it."""
-    try:
-        result = suite.run(case)
-    except GateError:
-        return None
-    return result if result.judgement or "diagnostics" in case.expect else None
-
-
-def _confirm() -> bool:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        print_note("nothing is written: give --yes")
-        return False
-    return input("Write this? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _suites(options: argparse.Namespace) -> list[Suite]:

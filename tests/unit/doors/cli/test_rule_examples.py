@@ -108,7 +108,7 @@ def test_yaml_is_a_test_file_that_passes(rules: Path, capsys: pytest.CaptureFixt
     assert main(["examples", "--rules", str(rules), "--format", "yaml"]) == 0
     text = capsys.readouterr().out
     (rules / "test.yaml").write_text(text)
-    assert main(["test", str(rules), "--coverage"]) == 0
+    assert main(["test", str(rules), "--mutate", "--mutants", "1"]) == 0
     assert text.count("- name:") == 4
 
 
