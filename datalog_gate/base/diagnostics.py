@@ -105,8 +105,6 @@ CODES: dict[str, str] = {
     "bad-library": "A library of Congress that is not in the format.",
     "bad-limits": "A value of `limits.yaml` that its pack does not declare, or one that it lacks.",
     "bad-pack": "A `pack.yaml` that is not in the format.",
-    "unread-file": "A file beside rules that contains rules, but has another suffix.",
-    "far-date": "A date that is years ahead, and probably mistyped.",
     # rules: lints
     "never-fires": "A rule whose body can't hold, or a condition that always does.",
     "never-used": "A relation or import that nothing needs.",

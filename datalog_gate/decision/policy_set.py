@@ -44,27 +44,25 @@ class RuleFile:
     title: str = ""
     limits_file: str = ""
     limits_text: str = ""
-    notes: tuple[Diagnostic, ...] = ()
-    """Warnings about the folder that it was found in."""
 
     def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
         if self.entries is not None:
             from datalog_gate.language.congress.library import parse_library
 
             module, diagnostics = parse_library(self.entries, self.file, self.module, self.title)
-            return module, (*self.notes, *diagnostics)
+            return module, diagnostics
         from datalog_gate.language.parser import parse
 
         module, diagnostics = parse(self.text, self.file, self.module, congress=self.congress)
         if not self.limits_file:
-            return module, (*self.notes, *diagnostics)
+            return module, diagnostics
         from datalog_gate.decision.limits import add_limits
 
         try:
             module, wrong = add_limits(module, self.limits_file, self.limits_text)
         except InputError as error:
             wrong = error.diagnostics
-        return module, (*self.notes, *diagnostics, *wrong)
+        return module, (*diagnostics, *wrong)
 
 
 @dataclass(frozen=True, slots=True)

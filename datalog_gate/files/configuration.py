@@ -26,16 +26,6 @@ from datalog_gate.stack.model import Data
 OWN_FILE = "datalog-gate.toml"
 SHARED_FILE = "pyproject.toml"
 TABLE = ("tool", "datalog-gate")
-MISNAMED_FILES = (
-    "datalog_gate.toml",
-    ".datalog-gate.toml",
-    "datalog-gate.yaml",
-    "datalog-gate.yml",
-    "datalog-gate.ini",
-)
-MISNAMED_TABLES = (("tool", "datalog_gate"), ("datalog-gate",), ("datalog_gate",))
-"""Table names that are probably meant as a configuration and would silently be ignored."""
-_NAME = re.compile("datalog[-_]gate")
 TEMPLATES = "templates"
 SOURCES = "sources"
 ENTRY_KEYS = ("path", "environment", "parameter")
@@ -151,7 +141,7 @@ def load_configuration(folder: str | Path = ".") -> Configuration:
     for parent in (top := Path(os.path.abspath(folder)), *top.parents):
         for name, path in ((OWN_FILE, ()), (SHARED_FILE, TABLE)):
             file = parent / name
-            if file.is_file() and (name == OWN_FILE or _NAME.search(_text_of(file))):
+            if file.is_file() and (name == OWN_FILE or TABLE[-1] in _text_of(file)):
                 label = rebase_path(name, parent)
                 text = read_text(file)
                 document = _parse(text, label)
@@ -159,20 +149,12 @@ def load_configuration(folder: str | Path = ".") -> Configuration:
                 if isinstance(table, dict):
                     return _TableReader(file, label, text, path).read(table)
                 if table is not None:
-                    raise _misnamed(f"{'.'.join(TABLE)} is not a table", f"write [{'.'.join(TABLE)}]", label)
-                for other in MISNAMED_TABLES:
-                    if name == SHARED_FILE and _find_value(document, other) is not None:
-                        raise _misnamed(f"[{'.'.join(other)}] is not read", f"write [{'.'.join(TABLE)}]", label)
-        for name in MISNAMED_FILES:
-            if (parent / name).is_file():
-                raise _misnamed(f"{name} is not read", f"rename it to {OWN_FILE}", rebase_path(name, parent))
+                    message, advice = f"{'.'.join(TABLE)} is not a table", f"write [{'.'.join(TABLE)}]"
+                    diagnostic = Diagnostic("bad-configuration", message, Span(label, 1, 1, 1, 1), advice)
+                    raise InputError([diagnostic])
         if (parent / ".git").exists():
             break
     return Configuration()
-
-
-def _misnamed(message: str, suggestion: str, file: str) -> InputError:
-    return InputError([Diagnostic("bad-configuration", message, Span(file, 1, 1, 1, 1), suggestion)])
 
 
 def _text_of(file: Path) -> str:

@@ -98,7 +98,7 @@ def _digest(files: Sequence[RuleFile]) -> str:
     parts = [FORMAT, __version__, sys.version, *_describe_code()]
     for file in files:
         given = (file.module, file.file, file.text, file.congress, file.title)
-        parts.append(repr((*given, file.entries is None, file.limits_file, file.limits_text, file.notes)))
+        parts.append(repr((*given, file.entries is None, file.limits_file, file.limits_text)))
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,13 +22,6 @@ GROUP = "datalog_gate.rules"
 """The entry-point group for packs that are Python packages. Each names the package that holds the rules."""
 LIMITS_MODULE = "limits.dl"
 PACK_FILE = "pack.yaml"
-RULE = re.compile(r"^(@(deny|warn|record|unlock)\b|[a-z_][\w:]*\([^)\n]*\)\s*:-)", re.MULTILINE)
-"""A pattern for the beginning of a rule."""
-NO_RULE_ENDINGS = (
-    ".dl", *YAML, ".md", ".rst", ".adoc", ".html", ".json", ".py", ".bak", ".orig", ".rej", ".swp", ".tmp", ".disabled",
-    ".off", ".old",
-)  # fmt: skip
-"""File endings of rules, and of other files that may contain rules: documents, programs, copies, backups."""
 PACK_FIELDS = ("version", "summary")
 OPTIONAL_FIELDS = ("inventory", "caller")
 """Fields of a pack such as ``inventory: optional``, which says that its rules are useful without one."""
@@ -96,12 +88,9 @@ def _read_path(read: _RulesRead, pack: tuple[str, ...], path: Path, congress: bo
         except InputError as error:
             read.diagnostics.extend(error.diagnostics)
             read.sources.update(error.sources)
-    unread = _unread_files(path, listed)
-    if len(read.files) > before:
-        read.files[before] = replace(read.files[before], notes=tuple(unread))
-    elif len(read.diagnostics) == failed:
-        advice = unread[0].suggestion if unread else "rule files end in .dl"
-        read.diagnostics.append(Diagnostic("no-policy", f"{path} holds no rule file", None, advice))
+    if len(read.files) == before and len(read.diagnostics) == failed:
+        message = f"{path} holds no rule file"
+        read.diagnostics.append(Diagnostic("no-policy", message, None, "rule files end in .dl"))
 
 
 def read_readable_rules(tops: Sequence[Path]) -> tuple[list[RuleFile], tuple[Diagnostic, ...]]:
@@ -149,24 +138,6 @@ def _rule_files(folder: Path, listed: Iterable[Path]) -> list[Path]:
             or os.path.isdir(file)
         )
     ]
-
-
-def _unread_files(folder: Path, listed: Iterable[Path]) -> list[Diagnostic]:
-    """A warning for each file of a folder that contains rules but has another ending."""
-    diagnostics, depth = [], len(folder.parts)
-    for file in listed:
-        hidden = any(part.startswith(".") for part in file.parts[depth:])
-        if hidden or file.suffix.lower() in NO_RULE_ENDINGS or file.name.endswith("~"):
-            continue
-        try:
-            if os.path.getsize(file) > MAX_BYTES or not RULE.search(file.read_text("utf-8")):
-                continue
-        except (OSError, UnicodeDecodeError):
-            continue
-        name = file.name.strip().partition(".")[0]
-        message, advice = f"{file} contains rules, but is not read", f"rename it to {name}.dl"
-        diagnostics.append(Diagnostic("unread-file", message, None, advice, "warning"))
-    return diagnostics
 
 
 def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile | None:

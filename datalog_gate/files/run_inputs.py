@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import date, datetime
 from pathlib import Path
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import CheckedProgram, Compare, Const, Match
+from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.strata import matches
-from datalog_gate.base.diagnostics import Diagnostic, closest
+from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.cloud_state import AGES, READINGS, Inventory
-from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.rules import OPTIONAL_FIELDS, PACK_FILE, read_pack_file
@@ -21,10 +19,6 @@ from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef
 
-LONGEST_WAIT = 366
-"""The number of days from which a policy's `enforce_from` is probably a typo."""
-LONGEST_WAIVER = 3 * LONGEST_WAIT
-"""The number of days from which a waiver is probably meant to be permanent."""
 LIMITS_STEM = "limits"
 """The module of a pack whose relations `limits.yaml` fills, even with no rows."""
 
@@ -45,12 +39,10 @@ def find_idle(
     caller: Mapping[str, object] | None,
     inventory: Inventory | str | None,
 ) -> list[Diagnostic]:
-    """Warn about inputs and dates of rules without effect, and as `find_unfilled` and the inventory. Errors: RulesError
-    for a ``pack.yaml``."""
+    """Warn about an action without effect, and as `find_unfilled` and the inventory. Errors: RulesError for a
+    ``pack.yaml``."""
     return [
         *_find_idle_action(rules.policies, rules.cloud_wide, configuration),
-        *_find_idle_services(rules.program, configuration.value("services")),
-        *_find_distant_dates(rules.policies, rules.program, configuration.now.date()),
         *find_unfilled(rules, configuration, caller, inventory),
         *(inventory.warnings if isinstance(inventory, Inventory) else ()),
     ]
@@ -158,51 +150,3 @@ def _find_idle_action(
     elif not configuration.value("together") and all(policy in cloud_wide for policy in judged):
         message = f"all policies on {action} judge the whole cloud: everything passes"
         yield Diagnostic("no-policy", message, None, "give all templates of the cloud, with --together", "warning")
-
-
-def _find_idle_services(program: CheckedProgram, services: Sequence[str]) -> Iterator[Diagnostic]:
-    """Warn about services that no rule names although one has a similar name."""
-    constants = {
-        argument.value
-        for rule in (program.rules if services else ())
-        for match in matches(rule.body)
-        if match.relation in ("gate:service", "gate:grant")
-        for argument in match.arguments
-        if isinstance(argument, Const)
-    }
-    named = {value for value in constants if isinstance(value, str)}
-    for service in services:
-        if service not in named and (near := closest(service, named)):
-            message = f"no rule names the service {service}"
-            yield Diagnostic("unknown-service", message, None, f"did you mean --services {near}?", "warning")
-
-
-def _find_distant_dates(policies: Sequence[Policy], program: CheckedProgram, today: date) -> Iterator[Diagnostic]:
-    """Warn about policies that are enforced, and conditions that hold, only after more than a year:
-    ``gate:now(t), t > "2206-12-24"``."""
-    for policy in policies:
-        if policy.enforce_from and (policy.enforce_from - today).days > LONGEST_WAIT:
-            message = f"{policy.id} only warns until {policy.enforce_from}"
-            yield Diagnostic("far-date", message, policy.span, "write the date from which it should deny", "warning")
-    from datalog_gate.analysis.constants import read_day
-
-    for rule in program.rules:
-        times = {match.arguments[0] for match in rule.body if isinstance(match, Match) and match.relation == "gate:now"}
-        for literal in rule.body if times else ():
-            match literal:
-                case Compare(">" | ">=", time, Const(str() as text)) | Compare("<" | "<=", Const(str() as text), time):
-                    day = read_day(text) if time in times else None
-                    if day and (day - today).days > LONGEST_WAIT:
-                        message, advice = (
-                            f"this condition holds only from {day} on",
-                            "write the date from which it should hold",
-                        )
-                        yield Diagnostic("far-date", message, literal.span, advice, "warning")
-
-
-def find_distant_waivers(waivers: Sequence[Waiver], now: datetime) -> Iterator[Diagnostic]:
-    """Warn about waivers that expire only after years."""
-    for waiver in waivers:
-        if (waiver.until.date() - now.date()).days > LONGEST_WAIVER:
-            message = f"{waiver.id} waives {waiver.policy} until {waiver.expires}"
-            yield Diagnostic("far-date", message, None, "write a date by which it should be reviewed", "warning")

@@ -43,7 +43,7 @@ WAIVER = "waivers:\n  - {id: W-1, policy: a, key: {x: web}, owner: net, reason: 
 OK = POLICY + "heat:stack(id=x).\n"
 SERVERS = POLICY + "os:nova:server(_id=x).\n"
 NETS = POLICY + "os:neutron:net(_id=x).\n"
-LATER = OK.replace('"{x}"', '"{x}", enforce_from="2207-03-01"')
+
 RULES, SUITE, FACTS = "rules", "suite", "facts template.yaml --relation heat:hook"
 REFUSED = "check template.yaml --rules m.dl --quiet --deprecated"
 Files = Mapping[str, str | bytes]
@@ -136,18 +136,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         RULES,
         'p(x) :- heat:stack(name=x), matches(x, "a(b").',
         'p(x) :- heat:stack(name=x), matches(x, "a(b)").'),
-    "unread-file": (
-        "check template.yaml --rules .",
-        {"template.yaml": GOOD, "m.dl": OK, "n.datalog": OK},
-        {"template.yaml": GOOD, "m.dl": OK.replace("deny", "warn")}),
     "cloud-wide": (
         RULES,
         "@deny p(x) :- all:heat:stack(id=x), old:heat:stack(id=x).",
         "@deny p(x) :- all:heat:stack(id=x), heat:stack(id=x)."),
-    "far-date": (
-        "check template.yaml --rules m.dl --now 2027-01-01 --fail-on warn",
-        {"template.yaml": GOOD, "m.dl": LATER},
-        {"template.yaml": GOOD, "m.dl": LATER.replace("2207", "2027").replace("=x", "=x, depth=1")}),
     "near-miss": (
         "check template.yaml --rules m.dl",
         {

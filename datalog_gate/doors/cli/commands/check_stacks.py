@@ -37,7 +37,6 @@ from datalog_gate.doors.cli.tolerance import (
 from datalog_gate.files.baseline import Baseline, format_baseline
 from datalog_gate.files.inputs import read_caller_file
 from datalog_gate.files.root_templates import RootTemplate, find_roots, read_versions
-from datalog_gate.files.run_inputs import find_distant_waivers
 from datalog_gate.files.tolerated_findings import find_idle_ignores, find_modes
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
@@ -135,8 +134,6 @@ def _prepare(options: argparse.Namespace, once: bool) -> _Checker:
     if caller_error:
         raise caller_error
     waivers = rules.waivers(options.waivers or ())
-    for warning in find_distant_waivers(waivers, options.configuration.now):
-        print(render(warning, {}), file=sys.stderr)
     given: DecisionInputs = {
         "caller": caller,
         "services": options.services,

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -320,28 +319,6 @@ def test_a_pack_may_say_that_it_does_without_an_inventory(
         "warning[no-inventory] the rules read nova:servers, but there is no inventory\n  help  give --inventory "
         "FILE.jsonl\n"
     )
-
-
-def test_only_dates_further_ahead_than_a_year_or_for_waivers_three_are_warned_of(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def check(year: date, years: date) -> list[str]:
-        rules = f"""\
-@warn("a", "{{s}}", enforce_from="{year}")
-p(s) :- os:nova:server(_id=s, name="none"), gate:now(t), t > "{year}".
-"""
-        waiver = f"{{id: W-1, policy: a, owner: o, reason: r, subject: ok, expires: '{years}'}}"
-        write_files(folder, {"dates.dl": rules, "w.yaml": f"waivers: [{waiver}]\n"})
-        run("check ok.yaml --rules dates.dl --waivers w.yaml --now 2027-01-01 --quiet")
-        return [line for line in capsys.readouterr().err.splitlines() if "warning" in line or "error" in line]
-
-    year, years, day = date(2028, 1, 2), date(2030, 1, 3), timedelta(days=1)
-    assert check(year, years) == []
-    assert check(year + day, years + day) == [
-        "dates.dl:2:1: warning[far-date] a only warns until 2028-01-03",
-        "dates.dl:2:58: warning[far-date] this condition holds only from 2028-01-03 on",
-        "warning[far-date] W-1 waives a until 2030-01-04",
-    ]
 
 
 @pytest.mark.parametrize(
