@@ -145,7 +145,7 @@ OPTIONS: dict[str, str] = {
     "relations": "--format format,--catalogue types",
     "query": "--rules rules,--congress,--facts rows,--undefined choice,--engine engine,--format format,"
     "--catalogue types",
-    "test": "--init template,--format format,--catalogue types,--seed number",
+    "test": "--init name,--format format,--catalogue types,--seed number",
     "lint": "--catalogue types,--format format",
     "fmt": "--check,--from-congress",
     "docs": f"{RULE_OPTIONS},--output output",

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -92,8 +91,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     end = words.index("--") if words[:1] == ["test"] and "--" in words else len(words)
     if "--version" in words[:end]:
         words, end = ["--version"], 1
-    if words[:1] == ["diff"]:
-        words = _with_operands_last(words)
     parser = create_parser(words[0] if words else "")
     if "" in words[:end]:
         parser.error("an argument is empty: is a variable of the shell unset?")
@@ -104,17 +101,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     for name, value in (("format", "text"), ("output", [])):  # for commands without these options
         setattr(options, name, getattr(options, name, value))
     return options
-
-
-def _with_operands_last(words: Sequence[str]) -> list[str]:
-    """The words of `diff` with its options first: `argparse` takes operands that may be missing only in one piece."""
-    front, operands, rest = [words[0]], list[str](), iter(words[1:])
-    for word in rest:
-        if word == "--policy":
-            front += [word, *islice(rest, 1)]
-        else:
-            (front if word.startswith("--") else operands).append(word)
-    return [*front, *operands]
 
 
 def _complete(options: argparse.Namespace, names: Sequence[str]) -> None:
@@ -268,9 +254,7 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     job = test.add_mutually_exclusive_group()
     job.add_argument("--mutate", action="store_true", help="print the faults in the rules that no case detects")
-    job.add_argument(
-        "--init", metavar="TEMPLATE|POLICY", help="write a case for a template, or the examples of a policy"
-    )
+    job.add_argument("--init", metavar="POLICY", help="write the examples of a policy as cases")
     test.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")
     test.add_argument("--mutants", type=int, metavar="N", help="try N mutants (default: all)")
     test.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of mutants (default: 0)")

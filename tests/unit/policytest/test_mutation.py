@@ -217,7 +217,7 @@ def test_the_command_lists_what_no_case_notices(capsys: pytest.CaptureFixture[st
     ("arguments", "message"),
     [
         (["--mutate", ".", "--", "-k", "ssh"], "test: -k ssh is an option of pytest, which is not run here"),
-        (["--init", "web.yaml"], "test --init: give exactly one folder of rules, the one that the case is for"),
+        (["--init", "bgi", "."], "there is no policy bgi: did you mean big?"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def examples(options: argparse.Namespace) -> int:
 def diff(options: argparse.Namespace) -> int:
     """Print the smallest stacks, and the given ones, that only one of two rule sets denies."""
     old, new = (api.load_rules(path) for path in (options.old, options.new))
-    _check_ids(options.policy, {policy.id for rules in (old, new) for policy in rules.policies})
+    check_ids(options.policy, {policy.id for rules in (old, new) for policy in rules.policies})
     lines = []
     for difference in api.compare_rules(old, new, options.policy):
         reason = f" with the message {flow(difference.message)}" if difference.message else ""
@@ -149,11 +149,12 @@ def _found(rules: api.Rules, stack: Stack, ids: list[str]) -> set[tuple[str, str
 
 def _choose(rules: api.Rules, ids: list[str]) -> list[str]:
     known = [policy.id for policy in rules.policies]
-    _check_ids(ids, known)
+    check_ids(ids, known)
     return ids or known
 
 
-def _check_ids(ids: Iterable[str], known: Collection[str]) -> None:
+def check_ids(ids: Iterable[str], known: Collection[str]) -> None:
+    """Check that policies have these ids. Errors: UsageError."""
     for name in ids:
         if name not in known:
             advice = suggest_name(closest(name, known), "docs lists all policies")

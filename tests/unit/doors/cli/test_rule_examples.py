@@ -156,7 +156,7 @@ def test_rules_are_compared(rules: Path, tmp_path: Path, capsys: pytest.CaptureF
         f"big: no longer denied: {VOLUME % 501}",
         f"big: no longer denied: {template}: web/data",
     ]
-    assert main(["diff", str(rules), str(rules), "--policy", "big", str(template)]) == 0
+    assert main(["diff", "--policy", "big", str(rules), str(rules), str(template)]) == 0
     assert capsys.readouterr().out == ""
 
 
