@@ -1,4 +1,4 @@
-"""The command `doctor`, which looks for doors that are missing without a message."""
+"""The command `doctor`, which looks for doors that are silently missing."""
 
 from __future__ import annotations
 

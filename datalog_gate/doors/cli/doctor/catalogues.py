@@ -1,4 +1,4 @@
-"""Compares the resource types that rules know with those of the installed Heat."""
+"""Compares the catalogue of rules with the Heat that is installed."""
 
 from __future__ import annotations
 
