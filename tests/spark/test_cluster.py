@@ -23,7 +23,7 @@ from datalog_gate.scan.batch import ScanRequest
 from datalog_gate.scan.folder_feed import FolderFeed
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
-from datalog_gate.scan.spark_judgement import ExportedStore, judge_cloud_rows, judge_stacks
+from datalog_gate.scan.spark_judgement import ExportedStore, judge_cloud_stored, judge_stacks
 from datalog_gate.scan.stored_judgement import rejudge
 from datalog_gate.schema.catalogue import SHIPPED
 from tests.spark.test_spark import NEW_RULES, STACKS
@@ -137,7 +137,7 @@ def print_findings(facts: str) -> None:
 
     with open_session() as session, Spark(session) as database:
         store = ExportedStore(facts, database, SHIPPED)
-        rows = [*judge_cloud_rows(store, ASKED), *judge_stacks(store, ASKED).collect()]
+        rows = [*judge_cloud_stored(store, ASKED), *judge_stacks(store, ASKED).collect()]
     print(to_json(Counter((row.root, row.policy) for row in rows)), end="")
 
 
