@@ -105,7 +105,8 @@ def _leave_out_unwritten() -> None:
 
 
 def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespace | None) -> int:
-    """Print diagnostics: to stdout and the outputs in formats for programs, else to stderr with excerpts."""
+    """Print diagnostics: to stdout and the outputs in formats for programs, else to stderr with excerpts. A page says
+    what is wrong with a stack or its rules, so `replay` has none for a log that it can't read."""
     from datalog_gate.doors.cli.reports.entries import ReportEntry
     from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PROGRAMS, format_report
 
@@ -114,7 +115,7 @@ def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespa
         return INPUT
 
     entry = ReportEntry("rules" if isinstance(error, RulesError) else "input", error)
-    if options.format in {**FOR_PROGRAMS, **DOCUMENTS}:
+    if options.format in {**FOR_PROGRAMS, **DOCUMENTS} and (options.format, options.command) != ("html", "replay"):
         print(format_report(options.format, [entry]), end="", flush=True)
     else:
         to_stdout = options.command == "lint" and isinstance(error, RulesError)

@@ -218,6 +218,16 @@ def test_replay_writes_its_table_and_the_first_decisions_as_a_page(
     assert "<p>1 further decision not shown.</p>" in page
 
 
+@pytest.mark.usefixtures("folder")
+def test_replay_has_no_page_of_a_log_or_rules_that_it_cannot_read(capsys: pytest.CaptureFixture[str]) -> None:
+    message = "error[unreadable] none.jsonl can't be read: No such file or directory\n"
+    assert run(capsys, "replay", "none.jsonl", "--format", "html") == (3, "", message)
+    Path("rules/m.dl").write_text("@deny(")
+    as_text = run(capsys, "replay", "log.jsonl")
+    assert as_text[:2] == (2, "")
+    assert run(capsys, "replay", "log.jsonl", "--format", "html") == as_text
+
+
 @pytest.mark.slow
 def test_a_policy_changes_the_decisions_that_it_touches(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a thousand decisions in twelve projects, each hundredth has what a new policy warns of."""
