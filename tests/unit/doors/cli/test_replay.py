@@ -207,7 +207,7 @@ def test_replay_writes_its_table_and_the_first_decisions_as_a_page(
     difference, change, _, _, numbers, _, _ = text.splitlines()
     code, page, err = run(capsys, "replay", "log.jsonl", "--format", "html")
     table = re.search(r"<tbody>\n(.*)</td></tr>", page)
-    heads, items = (re.findall(f"<{tag}>([^<]*)", page) for tag in ("h1", "li"))
+    heads, items = (re.findall(f"<{tag}>([^<]*)", page) for tag in ("h1>Replay of logged decisions</h1>\n<p", "li"))
     first, second = (decision[:6] for decision in ids()[:2])
     cells = ["flavor", "2", "1", "1 deny to allow, 1 allow to deny", f"web {first}, db {second}"]
     assert table
