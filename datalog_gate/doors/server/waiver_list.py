@@ -40,10 +40,16 @@ def _list(call: ApiCall) -> Reply:
     after, wanted = read_text_marker(call), {name: call.query.get(name) for name in ("project", "policy")}
     chosen = [
         waiver
-        for waiver in sorted(_read_all(call), key=lambda waiver: waiver["id"])
-        if waiver["id"] > after and all(value in (None, waiver[name]) for name, value in wanted.items())
+        for waiver in sorted(_read_all(call), key=lambda waiver: _order_id(waiver["id"]))
+        if _order_id(waiver["id"]) > _order_id(after)
+        and all(value in (None, waiver[name]) for name, value in wanted.items())
     ]
     return Reply(write_page("waivers", chosen, call.query["limit"], lambda waiver: (waiver["id"],)))
+
+
+def _order_id(id_: str) -> list[tuple[int, str]]:
+    """The sort key of an id, by which S-2 comes before S-10."""
+    return [(len(part) * (at % 2), part) for at, part in enumerate(re.split("([0-9]+)", id_))]
 
 
 @ENDPOINTS.add("GET /v2/waivers/{waiver}", "waiver:show", "Show a waiver", answer=WAIVER)

@@ -407,6 +407,17 @@ def test_a_waiver_is_in_force_for_the_next_scan_and_in_another_door(
     assert seen == [(403, [1, 0], open_, table), (201, [0, 0], waived, table), (403, [1, 0], open_, table)]
 
 
+def test_waivers_are_listed_by_their_number_page_by_page(tmp_path: Path) -> None:
+    api = Api(tmp_path, gate="reload_seconds = 3600")
+    entry = {"policy": "length", "project": "p1", "reason": "the old app", "expires": "2127-01-01"}
+    for _ in range(11):
+        assert api.ask("POST", "/v2/waivers", entry).status_code == 201
+    first = api.ask("GET", "/v2/waivers?limit=9").json
+    second = api.ask("GET", f"/v2/waivers?limit=9&marker={first['next']}").json
+    numbers = [waiver["id"] for waiver in (*first["waivers"], *second["waivers"])]
+    assert (numbers, "next" in second) == ([f"S-{at}" for at in range(1, 12)], False)
+
+
 @pytest.mark.parametrize("gate", ["waivers =", "waivers = FILE", "store = FOLDER/store"])
 def test_a_waiver_that_would_have_no_effect_is_refused_with_the_option_to_set(tmp_path: Path, gate: str) -> None:
     (tmp_path / "waivers.yaml").write_text("waivers: []\n")
