@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -37,7 +37,17 @@ OUTCOMES = {
 def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
     """Render the pages of decisions as one document that needs no other file."""
     failed = [isinstance(page, FailedPage) for page in pages]
-    return render_document("decisions.html", pages=list(zip(pages, failed, strict=True)))
+    tallies = list(_count_outcomes(pages))
+    return render_document("decisions.html", pages=list(zip(pages, failed, strict=True)), tallies=tallies)
+
+
+def _count_outcomes(pages: Sequence[DecisionPage | FailedPage]) -> Iterator[tuple[str, str, int]]:
+    """The class, the text and the number of each outcome that occurs."""
+    unbuilt = [page for page in pages if isinstance(page, FailedPage) or "refused" in page.counts]
+    if unbuilt:
+        yield "error", "can't be built or judged", len(unbuilt)
+    outcomes = [page.outcome for page in pages if isinstance(page, DecisionPage) and "refused" not in page.counts]
+    yield from ((word, text.lower(), outcomes.count(word)) for word, text in OUTCOMES.items() if word in outcomes)
 
 
 def render_document(template: str, **values: object) -> str:

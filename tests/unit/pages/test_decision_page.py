@@ -370,6 +370,8 @@ def test_several_templates_are_one_document_that_lists_them(capsys: pytest.Captu
         "Allowed. Nothing to change. ok",
         "Can't be built: 1 mistake bad.yaml",
     ]
+    [tally] = re.findall(r"<h1>3 decisions</h1>\s*<p class=.tally.>(.*?)</p>", text)
+    assert Page(tally).text == "1 can't be built or judged 1 denied 1 allowed"
 
 
 def test_rules_that_cannot_be_read_are_a_page_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
