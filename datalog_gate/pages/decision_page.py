@@ -30,8 +30,8 @@ FEW = 10
 """The number of findings of a policy that are shown at once; the others are collapsed."""
 MOST = 40
 """The maximum number of findings on a page: the most severe."""
-EXPLAINED = 30
-"""The maximum number of findings shown with their steps."""
+EXPLAINED = 20
+"""The maximum number of findings shown with their steps, of those that are not collapsed."""
 LONGEST = 400
 """The maximum length of a text."""
 
@@ -191,8 +191,11 @@ def build_page(
     places = [*((violation.place, word) for violation, word in shown), *map(_place_refusal, refusals[:MOST])]
     sources = SourceTexts(decision.sources, *find_secrets(stacks))
     files, anchors = _mark_files(places, sources, stacks)
+    explained = _choose_explained([violation for violation, _ in shown])
     parts = [
-        _build_part(finding, number, anchors.get(number, ""), explanation, sources, fixes)
+        _build_part(
+            finding, number, anchors.get(number, ""), explanation if number in explained else None, sources, fixes
+        )
         for number, finding in enumerate(shown)
     ]
     words: dict[str, list[str]] = {}
@@ -323,11 +326,19 @@ def _list_changes(explanation: Explanation, stacks: Sequence[Stack]) -> Iterator
         yield ChangePart(_cut(outcome.of.id.path), ", ".join(words), _where(outcome.of.locate(outcome.path)))
 
 
+def _choose_explained(violations: Sequence[Violation]) -> set[int]:
+    """The numbers of the findings with steps: of each policy those that are shown at once, the most severe first."""
+    numbers: dict[str, list[int]] = {}
+    for number, violation in enumerate(violations):
+        numbers.setdefault(violation.policy, []).append(number)
+    return set(sorted(number for listed in numbers.values() for number in listed[:FEW])[:EXPLAINED])
+
+
 def _build_part(
     finding: tuple[Violation, str],
     number: int,
     anchor: str,
-    explanation: Explanation,
+    explanation: Explanation | None,
     sources: SourceTexts,
     fixes: bool,
 ) -> FindingPart:
@@ -335,7 +346,7 @@ def _build_part(
     steps: tuple[ExplanationLine, ...] = ()
     fix = None
     diff: tuple[DiffLine, ...] = ()
-    if number < EXPLAINED:
+    if explanation:
         if fixes:
             explained = explanation.of(violation)
             steps, fix = explained.lines, explained.fix

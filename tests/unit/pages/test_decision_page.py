@@ -169,6 +169,23 @@ def test_a_stack_of_300_resources_shows_findings_apart_and_others_by_type_in_les
     assert f'id="{listed}">web_1, ' in page.replace("<wbr>", "")
 
 
+def test_the_findings_that_are_shown_at_once_are_explained_before_those_that_are_folded() -> None:
+    large = "".join(f"  l{at}: {{type: OS::Nova::Server, properties: {{flavor: huge}}}}\n" for at in range(15))
+    north = "".join(
+        f"  n{at}: {{type: OS::Nova::Server, properties: {{flavor: m, availability_zone: north}}}}\n" for at in range(3)
+    )
+    page = write_page(f"{HEAD}resources:\n{large}{north}")
+    articles = re.findall(r"<article.*?</article>", page, re.S)
+    explained = [re.findall(r'href="#d0-v\d+">web/(\w+)<', article)[0] for article in articles if "Why" in article]
+    assert (len(articles), explained) == (18, [*(f"l{at}" for at in range(10)), "n0", "n1", "n2"])
+
+
+def test_a_long_template_says_how_many_lines_it_has_and_how_many_are_not_shown() -> None:
+    server = "  web: {type: OS::Nova::Server, properties: {flavor: huge}}\n"
+    text = Page(write_page(HEAD + "resources:\n" + "  # none\n" * 420 + server)).text
+    assert text[text.index("web.yaml 423 lines") :].partition(" 421 ")[0] == "web.yaml 423 lines 420 lines not shown"
+
+
 def test_a_stack_of_300_resources_of_which_half_have_findings_takes_less_than_100_kb() -> None:
     long = "w" * 100
     servers = "".join(
