@@ -426,6 +426,7 @@ def test_an_empty_page_says_what_fills_it(tmp_path: Path) -> None:
     (tmp_path / "cloud.jsonl").write_text("")
     browser = Browser(tmp_path)
     commands = {
+        "": "datalog-gate scan run",
         "stacks": "datalog-gate scan run",
         "decisions": "openstack gate check web.yaml",
         "approvals": "openstack gate approval list",
@@ -438,6 +439,25 @@ def test_an_empty_page_says_what_fills_it(tmp_path: Path) -> None:
         for path in commands
     }
     assert {path: command[0] for path, command in shown.items()} == commands
+
+
+def test_each_list_says_what_it_lists(browser: Browser) -> None:
+    areas = ("decisions", "stacks", "policies", "approvals", "waivers", "inventory")
+    purposes = [re.findall('<p class="soft">([^<]*)', browser.get(f"/pages/{area}").text)[0] for area in areas]
+    assert purposes == [
+        "Decisions that were requested here. ",
+        "Stacks that scans have read, and what they found there.",
+        "The policies in force, and how many open findings each has in scanned stacks.",
+        "What stacks asked an operator to approve.",
+        "A waiver tolerates what a policy finds where all its conditions hold.",
+        "What rules read of the cloud beside a stack, and how old it is.",
+    ]
+
+
+def test_the_first_page_leads_to_all_that_wait_and_all_decisions(browser: Browser) -> None:
+    make_pages(browser, "r00000", template(0))
+    links = dict(re.findall('<p><a href="(.*?)">(All .*?)</a></p>', browser.get("/pages").text))
+    assert links == {"/pages/approvals?state=awaiting": "All that wait", "/pages/decisions": "All decisions"}
 
 
 def test_a_decision_links_to_its_policies_its_stack_and_a_waiver(browser: Browser) -> None:
