@@ -9,7 +9,7 @@ from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule
 from datalog_gate.analysis.slices import slice_for
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.errors import GateError
+from datalog_gate.base.errors import GateError, InputError
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import ResourceId, from_python
 from datalog_gate.decision.bound_facts import bind
@@ -104,13 +104,16 @@ class Judge:
         return verdict is not None and (verdict.denies or verdict.fails)
 
     def refusals(self, case: Case) -> frozenset[str]:
-        """The codes of what Heat would refuse about the case."""
-        return frozenset(
-            refusal.code
-            for name, template in self._roots(case)
-            for refusal in find_refusals(self._read(name, template, case), self.rules.catalogue)
-            if refusal.severity == "error"
-        )
+        """The codes of what Heat would refuse about the case, also if it can't be read."""
+        try:
+            return frozenset(
+                refusal.code
+                for name, template in self._roots(case)
+                for refusal in find_refusals(self._read(name, template, case), self.rules.catalogue)
+                if refusal.severity == "error"
+            )
+        except InputError as error:
+            return frozenset(diagnostic.code for diagnostic in error.diagnostics)
 
     def _read_verdict(self, decision: Decision) -> CaseVerdict | None:
         if decision.errors:
