@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from datalog_gate.base.diagnostics import printable
+from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.secrecy import masked
 from datalog_gate.editing.template_edits import apply_edits, write_change
@@ -32,7 +33,10 @@ def find_diff(change: TemplateChange, sources: SourceTexts) -> tuple[DiffLine, .
     """The lines that differ with the change; empty if it can't be written alone, or if one of them has a secret."""
     file = change.place.file if change.place else ""
     text = sources.texts.get(file, "")
-    edit = next(write_change(text, file, change, only_there=True), None) if len(text) <= LARGEST else None
+    try:
+        edit = next(write_change(text, file, change, only_there=True), None) if len(text) <= LARGEST else None
+    except InputError:  # with the masks of secrets it may be no YAML
+        return ()
     if edit is None:
         return ()
     old, new = text.splitlines(), apply_edits({file: text}, [edit])[file].splitlines()
