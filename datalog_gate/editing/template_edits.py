@@ -15,7 +15,7 @@ from datalog_gate.base.records import replace
 from datalog_gate.editing.answers import TextEdit, TextRange
 from datalog_gate.editing.source_text import source_text
 from datalog_gate.editing.yaml_outline import OutlineEntry, Path, read_outline
-from datalog_gate.explain.template_change import TemplateChange, find_written_path, put_written
+from datalog_gate.explain.template_change import TemplateChange
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import Document, read_document
 
@@ -48,11 +48,11 @@ def write_change(text: str, file: str, change: TemplateChange, only_there: bool 
         return
     value, targets = _find_targets(document, outline, dialect, change)
     if only_there and change.path and not change.limited:
-        targets = [target for target in targets if target == find_written_path(change, dialect)]
+        targets = [target for target in targets if target == change.find_path(dialect)]
     for target in targets:
         if value is None:
             edit = _remove_key(document, text, target)
-            expected: object = put_written(document.data, change) if edit else None
+            expected: object = change.put_in(document.data) if edit else None
         else:
             way, whole = _with_maps(document.data, target, value)
             edit, expected = _write_value(document, text, outline, way, whole), _put(document.data, way, whole)
@@ -72,7 +72,7 @@ def _find_targets(
         others = [path for path in outline if path[:-1] == added[:1] and document.key_place(path) == change.place]
         value = {dialect.key("type"): new.type, dialect.key("properties"): dict(new.properties)}
         return value, [added] if others and added not in outline else []
-    own = find_written_path(change, dialect)
+    own = change.find_path(dialect)
     if change.is_read_again:
         return value, [own]
     targets = [path for path in outline if path != own and _is_scalar(document, path, change)]

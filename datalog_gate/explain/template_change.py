@@ -40,6 +40,27 @@ class TemplateChange(NamedTuple):
     limited: Unknown | None = None
     is_read_again: bool = False
 
+    def put_in(self, data: Data) -> Data:
+        """The data of a template with the change of what is written in it. Errors: InputError if it does not fit."""
+        dialect = dialect_of(data) if isinstance(data, dict) else ""
+        try:
+            if isinstance(dialect, str) or not isinstance(data, dict):
+                raise ValueError(dialect)
+            path = self.find_path(dialect)
+            if self.resource.name not in data[dialect.resources] and path[0] == dialect.resources:
+                raise ValueError(path)
+            return _put_below(data, path, self.value, dialect)
+        except (KeyError, ValueError):
+            raise InputError.of("the template does not have what the change is for") from None
+
+    def find_path(self, dialect: Dialect) -> Path:
+        """The path of the change in its template."""
+        section, *rest = self.path
+        if section == "parameters":
+            name, *attributes = rest
+            return (dialect.key("parameters"), name, *(dialect.key(str(attribute)) for attribute in attributes))
+        return (dialect.resources, self.resource.name, dialect.key(str(section)), *rest)
+
 
 def apply_change(stack: Stack, change: TemplateChange) -> Stack:
     """The stack with the change. Errors: InputError if Heat would not build it."""
@@ -60,7 +81,7 @@ def _read_again(stack: Stack, change: TemplateChange) -> Stack:
 
     def rewrite(name: str, text: Text) -> str:
         data = documents.read(text, name).data if isinstance(text, str) else text
-        return json.dumps(put_written(data, change))
+        return json.dumps(change.put_in(data))
 
     changed = replace(
         source,
@@ -73,29 +94,6 @@ def _read_again(stack: Stack, change: TemplateChange) -> Stack:
     )
     read = read_assuming(replace(stack, source=changed), {}, Steps())
     return replace(read, live=stack.live, source=changed)
-
-
-def put_written(data: Data, change: TemplateChange) -> Data:
-    """The data of a template with the change of what is written in it. Errors: InputError if it does not fit."""
-    dialect = dialect_of(data) if isinstance(data, dict) else ""
-    try:
-        if isinstance(dialect, str) or not isinstance(data, dict):
-            raise ValueError(dialect)
-        path = find_written_path(change, dialect)
-        if change.resource.name not in data[dialect.resources] and path[0] == dialect.resources:
-            raise ValueError(path)
-        return _put_below(data, path, change.value, dialect)
-    except (KeyError, ValueError):
-        raise InputError.of("the template does not have what the change is for") from None
-
-
-def find_written_path(change: TemplateChange, dialect: Dialect) -> Path:
-    """The path of a change in its template."""
-    section, *rest = change.path
-    if section == "parameters":
-        name, *attributes = rest
-        return (dialect.key("parameters"), name, *(dialect.key(str(attribute)) for attribute in attributes))
-    return (dialect.resources, change.resource.name, dialect.key(str(section)), *rest)
 
 
 def _put_below(data: Data, path: Path, value: Data, dialect: Dialect) -> Data:
