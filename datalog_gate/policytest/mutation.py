@@ -88,13 +88,16 @@ def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None) -> M
     for trial, mutant in listed:
         if most is not None and counted == most:
             break
-        rules = trial.mutated(mutant)
-        if rules:
+        if rules := trial.mutated(mutant):
             counted += 1
-            if not trial.notices(rules):
+            if not trial.notices(mutant, rules):
                 survivors.append(mutant)
     survivors.sort(key=lambda mutant: (mutant.span, mutant.what))
     return Mutation(counted, tuple(survivors))
+
+
+_TestedCase = tuple[Suite, Case, tuple[Stack, ...], CaseResult]
+"""A case with its suite, its stacks, and its result without a mutant."""
 
 
 class _Trial:
@@ -103,7 +106,7 @@ class _Trial:
     def __init__(self, tops: Sequence[Path], suites: Sequence[Suite]) -> None:
         self._suites = suites
         self._modules, self._base = parse_all(read_rules(tops))[0], suites[0].rules
-        self._results: list[tuple[Suite, Case, tuple[Stack, ...], CaseResult]] = []
+        self._results: list[_TestedCase] = []
         self._named = {
             module.name: {statement.module for statement in module.statements if isinstance(statement, ast.Import)}
             for module in self._modules
@@ -157,32 +160,39 @@ class _Trial:
             new = {other for name in new for other in self._named.get(name, ())} - needed
         return needed
 
-    def notices(self, mutated: PolicySet) -> bool:
-        """Whether a case fails with the mutant. The case that detected the last mutant is tried first."""
-        affected = {policy.id for policy in mutated.policies}
-        for at, (suite, case, stacks, before) in enumerate(self._results):
-            expected_rows = mutated.reads.keys() & map(parse_reference, case.expect.get("rows", {}))
-            if not expected_rows and not affected & suite.policies:
-                continue
-            given = dict(case.given)
-            if "waivers" in given:  # a waiver of a policy that is left out would be an error
-                given["waivers"] = [entry for entry in given["waivers"] if entry.get("policy") in affected]
-            try:
-                after = suite.run(replace(case, given=given), stacks, mutated)
-            except EngineError:
-                noticed = True
-            else:
-                kept = [finding for finding in before.findings if finding.policy not in affected]
-                rows = {name: rows for name, rows in before.rows.items() if parse_reference(name) not in mutated.reads}
-                noticed = _differs(case, CaseResult((*kept, *after.findings), {**rows, **after.rows}))
-            if noticed:
-                self._results.insert(0, self._results.pop(at))
-                return True
+    def notices(self, mutant: Mutant, mutated: PolicySet) -> bool:
+        """Whether a case fails with the mutant, and not so without it: findings of policies that are left out may give
+        the others another place. The case that detected the last mutant is tried first."""
+        module = next(module for module in self._modules if module.name == mutant.module)
+        rule = module.statements[mutant.statement]
+        assert isinstance(rule, ast.Rule)
+        unchanged: PolicySet | None = None
+        for at, tested in enumerate(self._results):
+            if differences := self._differences(tested, mutated):
+                unchanged = unchanged or self.mutated(replace(mutant, rule=rule))
+                if unchanged is None or differences != self._differences(tested, unchanged):
+                    self._results.insert(0, self._results.pop(at))
+                    return True
         return False
 
-
-def _differs(case: Case, result: CaseResult) -> bool:
-    return any(find_mismatches(case.expect, result.findings)) or bool(row_differences(case.expect, result))
+    def _differences(self, tested: _TestedCase, rules: PolicySet) -> Sequence[object]:
+        """What a case finds otherwise than it expects if rules replace those of their policies."""
+        suite, case, stacks, before = tested
+        affected = {policy.id for policy in rules.policies}
+        expected_rows = rules.reads.keys() & map(parse_reference, case.expect.get("rows", {}))
+        if not expected_rows and not affected & suite.policies:
+            return ()
+        given = dict(case.given)
+        if "waivers" in given:  # a waiver of a policy that is left out would be an error
+            given["waivers"] = [entry for entry in given["waivers"] if entry.get("policy") in affected]
+        try:
+            after = suite.run(replace(case, given=given), stacks, rules)
+        except EngineError as error:
+            return (str(error),)
+        kept = [finding for finding in before.findings if finding.policy not in affected]
+        rows = {name: rows for name, rows in before.rows.items() if parse_reference(name) not in rules.reads}
+        result = CaseResult((*kept, *after.findings), {**rows, **after.rows})
+        return (*find_mismatches(case.expect, result.findings), *row_differences(case.expect, result))
 
 
 def _module(relation: RelationRef) -> str:

@@ -153,6 +153,24 @@ def test_a_limit_that_only_another_policy_reads_notices_nothing(tmp_path: Path) 
     assert survivors(tmp_path, CASES.replace("    expect:", given)) == before
 
 
+def test_a_place_that_only_another_policy_gives_notices_nothing(tmp_path: Path) -> None:
+    (tmp_path / "rules" / "other").mkdir(parents=True)
+    other = '@deny("told", "{id}")\ntold(id) :- heat:nested(id, file), not heat:output(file, "told").\n'
+    (tmp_path / "rules" / "other" / "output.dl").write_text(other)
+    (_, _, before) = survivors(tmp_path, CASES)
+    unread = """
+  - name: what is not read may be big
+    stack:
+      heat_template_version: 2018-08-31
+      resources:
+        called: {type: "https://example.org/part.yaml"}
+        chain: {type: "OS::Heat::ResourceChain", properties: {resources: ["https://example.org/part.yaml"]}}
+    expect: {violations: [], undetermined: [{policy: big, line: 14}, {policy: told, line: 14}]}
+"""
+    (_, _, after) = survivors(tmp_path, CASES + unread)
+    assert [survivor for survivor in after if survivor in before] == before
+
+
 def test_a_seed_chooses_the_same_few_again(tmp_path: Path) -> None:
     chosen = [survivors(tmp_path, CASES, seed=seed, most=3) for seed in (1, 2, 3, 1, 2, 3)]
     assert chosen[:3] == chosen[3:]
