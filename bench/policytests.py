@@ -43,7 +43,6 @@ def main(rounds: int) -> None:
         command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "test"]
         jobs = {
             f"test, {many(folder)} cases": [*command, *map(str, sorted(folder.glob("*/rules")))],
-            "test --coverage, our cases": [*command, "--coverage", str(ROOT / "rules")],
             "test --mutate, our cases": [*command, "--mutate", str(ROOT / "rules")],
         }
         print(f"\n| policy tests (best of {rounds}) | CPU s |\n|---|---|")

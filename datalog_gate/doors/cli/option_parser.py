@@ -38,7 +38,7 @@ COMMANDS = {
     "services": ("list and reconcile the claims of services", "status --heat-conf heat.conf"),
     "store": ("create, check, export or fill the store of grants", "upgrade --heat-conf heat.conf"),
     "inventory": ("read the contents of the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
-    "doctor": ("check that the gate is in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
+    "doctor": ("find doors that are missing in a Heat, and hosts with other rules", "--heat-conf /etc/heat/heat.conf"),
     "serve": ("run the policy server", "--config /etc/datalog-gate/server.conf --host 127.0.0.1 --port 1789"),
     "repl": ("query the facts of templates and the rows of rules", "web.yaml --rules rules/"),
     "lsp": ("serve an editor: rules, templates and policy tests, on stdin and stdout", ""),

@@ -40,7 +40,7 @@ def examples(options: argparse.Namespace) -> int:
 
 
 def diff(options: argparse.Namespace) -> int:
-    """Print the smallest stacks, and the given ones, that only one of two rule sets denies."""
+    """Print the smallest stacks, and the given ones, that only one of two rule sets denies, or has a message for."""
     old, new = (api.load_rules(path) for path in (options.old, options.new))
     check_ids(options.policy, {policy.id for rules in (old, new) for policy in rules.policies})
     lines = []
