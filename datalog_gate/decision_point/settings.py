@@ -75,6 +75,9 @@ class Settings:
         "Weaker modes of single policies: POLICY_ID:MODE, comma-separated. They can't exceed the mode of the project.",
         mutable=True,
     )
+    exempt_projects: tuple[str, ...] = _option(
+        (), "Ids of projects whose stacks are not judged, such as the service project's.", mutable=True
+    )
     exempt_users: tuple[str, ...] = _option(
         (), "Ids of users, such as services', whose requests are not judged.", mutable=True
     )

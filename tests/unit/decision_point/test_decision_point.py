@@ -139,6 +139,7 @@ def test_a_reason_is_one_printable_line_within_its_bound(make_point: PointFactor
         ({"mode": "off"}, {}, "allowed", "the gate is off"),
         ({"project_modes": "p1:off"}, {}, "allowed", "the gate is off"),
         ({"project_modes": "p2:off"}, {}, "denied", ""),
+        ({"exempt_projects": "p9,p1"}, {}, "allowed", "the project is exempt"),
         ({"exempt_users": "u1"}, {}, "allowed", "the user is exempt"),
         ({"exempt_users": "p1"}, {}, "denied", ""),
         ({"mode": "warn"}, {}, "allowed", ""),
@@ -148,6 +149,7 @@ def test_a_reason_is_one_printable_line_within_its_bound(make_point: PointFactor
         ({}, {"credentials": None}, "undecided", "The caller is not authenticated: no authtoken comes before the "
         "gate."),
         ({"mode": "record"}, {"credentials": None}, "allowed", "the mode is record: The caller is not"),
+        ({"exempt_projects": "p1"}, {"credentials": None}, "undecided", "The caller is not"),
         ({}, {"credentials": None, "action": "delete"}, "allowed", "delete is allowed when it can't be judged: "
         "The caller"),
     ],

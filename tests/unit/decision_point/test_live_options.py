@@ -69,6 +69,7 @@ def site(tmp_path: Path) -> Site:
         ({"mode": "off"}, "allowed"),
         ({"project_modes": "p1:record"}, "allowed"),
         ({"policy_modes": "flavor:warn"}, "allowed"),
+        ({"exempt_projects": "p9,p1"}, "allowed"),
         ({"exempt_users": "u1"}, "allowed"),
         ({"budget_seconds": "0"}, "undecided"),
         ({"rules": "FOLDER/other"}, "denied"),

@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("rules").mkdir()
     Path("rules/m.dl").write_text(RULES)
-    point = point_at(NOW, rules=f"{tmp_path}/rules", decision_log=f"{tmp_path}/log.jsonl", project_modes="p9:off")
+    point = point_at(NOW, rules=f"{tmp_path}/rules", decision_log=f"{tmp_path}/log.jsonl", exempt_projects="p9")
     texts = [("web", "p1", TEMPLATE.replace("FLAVOR", "huge")), ("db", "p1", TEMPLATE.replace("FLAVOR", "tiny"))]
     for name, project, text in [*texts, ("bad", "p1", "resources: ["), ("own", "p9", TEMPLATE)]:
         definition = StackDefinition(text, parameters={"key": "S3CRET"})
