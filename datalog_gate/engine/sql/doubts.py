@@ -3,8 +3,8 @@
 Tables cannot hold every value and row. A row may lack values, which are null there. A row that may not exist is in a
 relation of its own. Rows of a derived relation are in doubt if such a row fits a rule as far as it is known::
 
-    p(root, x) :- q(root, x, y), r(y), not s(root, x).      =>      doubt#p#1(root, x) :- q#2(root), q(root, x, null).
-    (q may lack y; a row of s may not exist)                        doubt#p#1(root, x) :- s?(root, x).
+    p(root, x) :- q(root, x, y), r(y), not s(root, x).      =>      doubt#p#1~(root, x) :- q#2(root), q(root, x, null).
+    (q may lack y; a row of s may not exist)                        doubt#p#1~(root, x) :- s?(root, x).
 
 This may report too many rows, never too few: literals of a body that may be wrong or fail are left out, and a doubt has
 only those columns of the relation that the others give; all rows with these values are in doubt. A root whose doubt
@@ -121,13 +121,15 @@ class _Doubts:
             occurrences.update(variables(literal))
         for match, others in _ways(rule.body):
             for source, lacking in self.sources(match):
+                if (passed_on := _passed_on(match, lacking, rule, occurrences)) is None:
+                    continue
                 known = [other for other in others if isinstance(other, ir.Match) and self.is_sure(other)]
                 given = dict.fromkeys((*source, *known))
-                bound = _bound(given, others)
+                bound = _bound(given, (match, *others))
                 tests = [other for other in others if self.is_test(other, bound, occurrences)]
                 is_given = [isinstance(term, ir.Const) or term in bound for term in rule.arguments]
                 version = _Version(tuple(at for at in range(1, len(is_given)) if is_given[at]))
-                version = version._replace(lacking=_passed_on(match, lacking, rule, occurrences))
+                version = version._replace(lacking=passed_on)
                 name, version = self.version(rule.relation, version)
                 arguments = (ROOT_VARIABLE, *(rule.arguments[at] for at in version.positions))
                 yield ir.CheckedRule(name, arguments, (*given, *tests), rule.span)
@@ -192,29 +194,51 @@ def _ways(
         match literal:
             case ir.Match():
                 yield literal, others
-            case ir.Without() | ir.Fold():
+            case ir.Without():
                 yield from _ways(literal.body, others)
+            case ir.Fold():
+                yield from _ways(literal.body, [*others, literal])
 
 
 def _passed_on(
     match: ir.Match, lacking: Sequence[int], rule: ir.CheckedRule, occurrences: Mapping[ir.Operand, int]
-) -> tuple[int, ...]:
-    """The columns of a rule that get the lacking values of a match, if nothing else reads these."""
+) -> tuple[int, ...] | None:
+    """The columns of a rule that get the lacking values of a match; none if something else reads these, and None if
+    nothing does."""
     values = [term for at in lacking if (term := match.arguments[at]) is not None]
     columns = tuple(at for at, term in enumerate(rule.arguments) if term in values)
-    is_read = not all(isinstance(value, ir.Var) for value in values) or len({*values}) < len(values)
-    is_read |= sum([occurrences[value] for value in values]) > len(columns) + len(values)
-    return () if is_read or match not in rule.body else columns
+    reads = sum([occurrences[value] for value in values]) - len(values)
+    if not values or len({*values}) < len(values) or not all(isinstance(value, ir.Var) for value in values):
+        return ()
+    if not reads:
+        return None
+    return columns if reads == len(columns) and match in rule.body else ()
 
 
-def _bound(given: Iterable[ir.Match], others: Sequence[ir.CheckedLiteral]) -> set[ir.Operand]:
-    """The variables of matches, and those that equal one of them or a constant."""
+def _bound(given: Iterable[ir.Match], literals: Iterable[ir.CheckedLiteral]) -> set[ir.Operand]:
+    """The variables of matches, and those that equal one of them or a constant and nothing else: what other literals
+    bind may have an unknown value, which equations only test."""
     bound: set[ir.Operand] = {var for match in given for var in variables(match)}
-    equal = [{other.left, other.right} for other in others if isinstance(other, ir.Compare) and other.comparator == "="]
-    while more := [
-        pair
-        for pair in equal
-        if not pair <= bound and any(isinstance(term, ir.Const) or term in bound for term in pair)
-    ]:
-        bound.update(*more)
-    return bound
+    equations: list[set[ir.Operand]] = []
+    doubtful: set[ir.Operand] = set()
+    for literal in literals:
+        match literal:
+            case ir.Compare("=", left, right):
+                equations.append({left, right})
+            case ir.Match():
+                doubtful.update(variables(literal))
+            case ir.Call(outputs=outputs):
+                doubtful.update(output for output in outputs if output)
+            case ir.Fold(target=target):
+                doubtful.add(target)
+    constants = {term for pair in equations for term in pair if isinstance(term, ir.Const)}
+    doubtful = _equated(doubtful - bound, equations, bound | constants)
+    return _equated(bound | constants, equations, doubtful)
+
+
+def _equated(terms: Set[ir.Operand], equations: Iterable[Set[ir.Operand]], apart: Set[ir.Operand]) -> set[ir.Operand]:
+    """The terms and all that equations equate with them, but for those apart."""
+    found = {*terms}
+    while more := {term for pair in equations if pair & found for term in pair} - found - apart:
+        found |= more
+    return found

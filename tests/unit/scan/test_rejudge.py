@@ -204,6 +204,27 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+EQUATIONS = {
+    "and is not": 'p(s) :- os:nova:server(_id=s, flavor=x), known(i), x = i, x != "a".',
+    "and is none of others": 'p(s) :- os:nova:server(_id=s, flavor=x), known(i), x = i, not other(x).\nother("a").',
+    "and is another for a reader": (
+        'p(s) :- own(s, "zz").\nown(s, x) :- os:nova:server(_id=s, flavor=x), known(i), x = i.'
+    ),
+    "is one constant and not the other": 'p(s) :- os:nova:server(_id=s, flavor=x), x = "a", x != "a".',
+    "is what another is": 'p(s) :- os:nova:server(_id=s, flavor=x), v = x, known(i), v = i, v != "a".',
+    "is two": 'p(s) :- os:nova:server(_id=s, flavor=x), pair(y, z), x = y, z = x.\npair("a", "b").',
+    "is counted": (
+        'p(n) :- own(n, 0).\nown(s, n) :- heat:resource(s, type="OS::Nova::Server"),'
+        ' n = count{ v : os:nova:server(_id=v, flavor="a") }, n = 1.'
+    ),
+}
+"""Rules that equate a value that may be unknown with one that is known: an equation only tests the unknown."""
+CASES |= {
+    f"an unknown equals what is known, {name}": (f'@warn("policy", "{{x}}")\ntop(x) :- p(x).\n{text}\nknown("a").', {})
+    for name, text in EQUATIONS.items()
+}
+
+
 @pytest.fixture(scope="module")
 def filled() -> Iterator[ScanStore]:
     """A store of `ENTRIES`, in which no test changes anything."""
