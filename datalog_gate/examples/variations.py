@@ -91,7 +91,7 @@ def change_choices(case: Case, catalogue: Catalogue, read: Collection[RelationRe
                     old = get(case, place)
                     is_few = len(declared.allowed) <= MOST_CHOICES and (old is not None or names)
                     for value in declared.allowed if is_few else ():
-                        if value not in (old, declared.default):
+                        if value != (declared.default if old is None else old):
                             other = copy.deepcopy(case)
                             put(other, place, value)
                             yield ".".join([*names, declared.name]), str(value), other
