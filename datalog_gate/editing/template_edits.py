@@ -38,7 +38,7 @@ def write_change(text: str, file: str, change: TemplateChange, only_there: bool 
     """The edits of a template that write a change, the best first: where the value of a property stands, which may be
     the default of a parameter or the definition of a group's members, and in the resource itself; or a new resource, or
     the allowed values of a parameter. With `only_there` the edit changes nothing else than what was tried. A function
-    stays, unless a hint writes another one."""
+    stays, unless the change is one of the text that is read again."""
     if change.place is None or change.place.file != file:
         return
     outline = {entry.path: entry for entry in read_outline(text)}
@@ -166,17 +166,19 @@ def _new_member(text: str, file: str, first: OutlineEntry | None, value: object)
 def _remove_key(document: Document, text: str, target: Path) -> TextEdit | None:
     """The removal of a key and its value: of their lines, or within brackets or beside a dash of one of a list."""
     siblings = _get(document.data, target[:-1])
-    names = list(siblings) if isinstance(siblings, dict) else []
-    if target[-1] not in names or len(names) == 1:
+    if not isinstance(siblings, dict) or target[-1] not in siblings or len(siblings) == 1:
         return None
+    names = list(siblings)
     source, at = source_text(document.file, text), names.index(target[-1])
 
     def find(name: object) -> tuple[int, int]:
         """The start of a key, and the end of its value."""
         path = (*target[:-1], str(name))
         value = source.range(document.place(path))
-        end = value.start + len(text[value.start : value.end].rstrip())
-        return source.range(document.key_place(path)).start, end
+        lines = text[value.start : value.end].rstrip().split("\n")
+        while isinstance(siblings[str(name)], dict | list) and lines[-1].strip()[:1] in ("", "#"):
+            lines.pop()  # comments behind a block are about what comes next
+        return source.range(document.key_place(path)).start, value.start + len("\n".join(lines))
 
     start, end = find(names[at])
     line_start = text.rfind("\n", 0, start) + 1

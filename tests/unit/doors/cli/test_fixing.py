@@ -206,6 +206,7 @@ r(name) :- heat:parameter(name=name, origin="default").
 """
 TEAM = "heat_template_version: 2018-08-31\nparameters: {team: {type: string}}\nresources:\n  s:\n    "
 MADE = f"{TEAM}type: OS::Nova::Server\n    properties:\n      "
+NEXT = "\n  # ---- what comes next\n  t: {type: OS::Heat::None}\n"
 OWN = "{team: {get_param: team}}"
 
 
@@ -227,6 +228,10 @@ OWN = "{team: {get_param: team}}"
             f"{MADE}metadata: {OWN}\n",
         ),
         (
+            f"{MADE}metadata: {OWN}\n      availability_zone:\n        list_join: ['', [a, b]]\n{NEXT}",
+            f"{MADE}metadata: {OWN}\n{NEXT}",
+        ),
+        (
             f"{TEAM}{{type: OS::Nova::Server, properties: {{availability_zone: z, metadata: {OWN}}}}}\n",
             f"{TEAM}{{type: OS::Nova::Server, properties: {{metadata: {OWN}}}}}\n",
         ),
@@ -245,8 +250,8 @@ OWN = "{team: {get_param: team}}"
             CFN,
         ),
     ],
-    ids=["a map that is missing", "an empty map", "in brackets", "a block", "a function", "a line", "lines", "first",
-         "last", "a default", "JSON"],
+    ids=["a map that is missing", "an empty map", "in brackets", "a block", "a function", "a line", "lines",
+         "lines before a comment", "first", "last", "a default", "JSON"],
 )  # fmt: skip
 def test_what_a_hint_writes_is_written(
     folder: Path, capsys: pytest.CaptureFixture[str], wrong: str, right: str
