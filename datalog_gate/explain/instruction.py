@@ -10,7 +10,7 @@ from datalog_gate.stack.model import Data
 from datalog_gate.template.document import read_document
 
 _WRITES = re.compile(r"(?:write )?(\w+): (\{(?:get_param|Ref): \w+\}|\w[\w./-]*)(?: in \S+)?")
-_REMOVES = re.compile(r"(?:leave (\w+) out|remove the (\w+))(?:[,:;] (?!or ).*)?")
+_REMOVES = re.compile(r"(?:leave (\w+) out|remove the (\w+))(?:: .*|(, and set .*))?")
 
 
 class Instruction(NamedTuple):
@@ -19,6 +19,8 @@ class Instruction(NamedTuple):
     key: str
     text: str = ""
     value: Data = None
+    also: str = ""
+    """What its user does beside a removal, as the hint goes on."""
 
 
 def read_instruction(hint: str) -> Instruction | None:
@@ -27,6 +29,8 @@ def read_instruction(hint: str) -> Instruction | None:
     if MASK in hint or "..." in hint:
         return None
     if written := _WRITES.fullmatch(hint):
-        return Instruction(written[1], written[2], read_document(written[2], "", False).data)
+        value = read_document(written[2], "", False).data
+        is_as_written = written[2].startswith("{") or isinstance(value, bool) or str(value) == written[2]
+        return Instruction(written[1], written[2], value) if is_as_written else None
     removed = _REMOVES.fullmatch(hint)
-    return Instruction(removed[1] or removed[2]) if removed else None
+    return Instruction(removed[1] or removed[2], also=removed[3] or "") if removed else None

@@ -50,7 +50,7 @@ class TemplateChange(NamedTuple):
             if self.resource.name not in data[dialect.resources] and path[0] == dialect.resources:
                 raise ValueError(path)
             return _put_below(data, path, self.value, dialect)
-        except (KeyError, ValueError):
+        except (KeyError, TypeError, ValueError):
             raise InputError.of("the template does not have what the change is for") from None
 
     def find_path(self, dialect: Dialect) -> Path:
@@ -163,10 +163,13 @@ def follow_instruction(home: Stack, resource: Resource | None, path: Path, instr
     """What a hint writes, at the path of a resource or, without one, of a parameter."""
     name = resource.name if resource else f"the parameter {path[1]}"
     where = path_text(path[1:]) if resource else f"the {path[2]}"
+    text = f"remove {where} of {name}{instruction.also}"
+    if instruction.text:
+        text = f"set {where} of {name} to {instruction.text}"
     return TemplateChange(
         home.id,
         resource or home.resources[0],
-        f"set {where} of {name} to {instruction.text}" if instruction.text else f"remove {where} of {name}",
+        text,
         resource.locate_key(path) if resource else home.locate(path[:2]),
         path=path,
         value=instruction.value,

@@ -454,6 +454,9 @@ ADVISED = policy('os:nova:server(_id=s), not os:nova:server.metadata(_id=s, _key
         ("write name: shop", None),
         ("leave flavor out", None),
         ("write a team", None),
+        ("write team: null", None),
+        ("write team: 010", None),
+        ("write team: 0x1F", None),
     ],
 )
 def test_a_fix_is_what_the_hint_writes(hint: str, expected: str | None) -> None:
@@ -471,12 +474,24 @@ def test_a_fix_is_what_the_hint_writes(hint: str, expected: str | None) -> None:
             "remove the default of the parameter t (settles 1 finding)",
         ),
         (
+            policy('heat:parameter(name=s, origin="default")').replace(
+                '"p", "p"', '"p", "p", hint="remove the default, and set the value in an environment"'
+            ),
+            "remove the default of the parameter t, and set the value in an environment (settles 1 finding)",
+        ),
+        (
+            policy("os:nova:server(_id=s, image=i), i != null").replace(
+                '"p", "p"', '"p", "p", hint="leave image out; if it is needed, leave flavor out"'
+            ),
+            None,
+        ),
+        (
             policy("os:nova:server(_id=s, image=i), i != null").replace('"p", "p"', '"p", "p", hint="leave image out"'),
             "remove image of web (settles 1 finding)",
         ),
     ],
 )
-def test_a_fix_removes_what_the_hint_says(rules: str, expected: str) -> None:
+def test_a_fix_removes_what_the_hint_says(rules: str, expected: str | None) -> None:
     template = HEAD.replace("resources", "parameters: {t: {type: string, default: x}}\nresources")
     assert fixes(rules, template + server()) == [expected]
 
