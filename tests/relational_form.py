@@ -1,4 +1,4 @@
-"""The relational form of rules: no function is a term, each is a literal that gives a variable.
+"""Rules without terms of functions: each is a literal.
 
 ``p(x) :- q(x), matches(lower(x), "^a")`` => ``p(x) :- q(x), lower(x, y), matches(y, "^a")``
 """

@@ -1,4 +1,4 @@
-"""Judges policies over the whole cloud, from the rows of all its stacks.
+"""Judges policies over the whole cloud, from all stacks' rows.
 
 The rows of an `all:` relation end with the project of their stack. A policy that also reads each stack by itself is
 lifted, so that it judges each stack beside the whole cloud: what it reads of a stack begins with the root.

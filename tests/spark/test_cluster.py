@@ -1,4 +1,4 @@
-"""A cluster of Spark finds what DuckDB finds, also if a worker dies."""
+"""A cluster of Spark loses no findings if a worker dies."""
 
 from __future__ import annotations
 

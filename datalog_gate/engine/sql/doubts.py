@@ -83,7 +83,7 @@ def _roots(name: str, *more: Column) -> Relation:
     return Relation(name, columns, key=tuple(column.name for column in columns), generated="doubt")
 
 
-class _Version(NamedTuple):
+class _DoubtKind(NamedTuple):
     """A kind of doubts about a relation."""
 
     positions: tuple[int, ...] = ()
@@ -97,13 +97,13 @@ class _Doubts:
     """Builds the rules of doubts."""
 
     columns: Mapping[str, Set[int]]
-    relations: dict[RelationRef, dict[_Version, str]] = field(default_factory=dict)
+    relations: dict[RelationRef, dict[_DoubtKind, str]] = field(default_factory=dict)
     """The relations of doubts, by the relation in doubt."""
 
     def of(self, stratum: ir.Stratum) -> list[ir.CheckedRule]:
         """The rules of doubts about the relations of a stratum."""
         while doubtful := {
-            rule.relation: dict[_Version, str]()
+            rule.relation: dict[_DoubtKind, str]()
             for rule in stratum.rules
             if rule.relation not in self.relations and not all(self.is_sure(match) for match, _ in _ways(rule.body))
         }:
@@ -128,17 +128,17 @@ class _Doubts:
                 bound = _bound(given, (match, *others))
                 tests = [other for other in others if self.is_test(other, bound, occurrences)]
                 is_given = [isinstance(term, ir.Const) or term in bound for term in rule.arguments]
-                version = _Version(tuple(at for at in range(1, len(is_given)) if is_given[at]))
+                version = _DoubtKind(tuple(at for at in range(1, len(is_given)) if is_given[at]))
                 version = version._replace(lacking=passed_on)
                 name, version = self.version(rule.relation, version)
                 arguments = (ROOT_VARIABLE, *(rule.arguments[at] for at in version.positions))
                 yield ir.CheckedRule(name, arguments, (*given, *tests), rule.span)
 
-    def version(self, relation: RelationRef, version: _Version) -> tuple[str, _Version]:
+    def version(self, relation: RelationRef, version: _DoubtKind) -> tuple[str, _DoubtKind]:
         """The relation of doubts of a kind, or of the one without columns if there are too many kinds already."""
         versions = self.relations[relation]
         if version not in versions and len(versions) >= MOST_VERSIONS:
-            version = _Version()
+            version = _DoubtKind()
         known, lacking = ("#".join(map(str, columns)) for columns in version)
         return versions.setdefault(version, f"doubt#{relation}#{known}~{lacking}"), version
 

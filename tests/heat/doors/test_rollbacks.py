@@ -17,7 +17,7 @@ evil(value) :- os:heat:value(_id=value, value="evil").
 @deny("strings", "there are {number} strings", hint="5 are enough")
 many(number) :- number = count { string : os:heat:random_string(_id=string) }, number > 5.
 """
-DENIAL = "The policies deny this stack: evil: s is evil"
+DENIAL = "The policies deny this stack: evil: "
 CFN = {"HeatTemplateFormatVersion": "2012-12-12"}
 N = {"type": "n.yaml"}
 BY_ID = {"get_resource": "n"}
