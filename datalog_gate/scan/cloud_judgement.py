@@ -23,10 +23,10 @@ def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
         return []
     rows, stacks = _read_rows(program, store), store.stacks()
     findings = (
-        error_finding(found, "", request.rules)
-        if isinstance(found, PolicyError)
-        else finding_of(found.violation, found.state, found.root, request.rules)
-        for found in rows.judge(stacks, request.decision_request)
+        error_finding(result, "", request.rules)
+        if isinstance(result, PolicyError)
+        else finding_of(result.violation, result.state, result.root, request.rules)
+        for result in rows.judge(stacks, request.decision_request)
     )
     return list(distinguish(findings))
 

@@ -147,7 +147,7 @@ def judge_cloud_stored(store: ExportedStore, request: ScanRequest) -> list[Store
         for policy in settled
         for row in answer.rows.get(policy.relation, ())
     ]
-    findings = [finding_of(found.violation, found.state, found.root, request.rules) for found in violations]
+    findings = [finding_of(violation, state, root, request.rules) for root, state, violation in violations]
     remaining = tuple(policy for policy in program.policies if policy.relation in left)
     if remaining:
         findings += judge_cloud(store, replace(request, rules=replace(request.rules, policies=remaining)))

@@ -51,7 +51,7 @@ def test_each_stack_is_judged_beside_the_others() -> None:
 
 
 def test_what_an_unknown_decides_is_undetermined() -> None:
-    states = [found[:2] for found in judged(attached(("r1", "v"), ("r2", unknown_of("a volume"))))]
+    states = [violation[:2] for violation in judged(attached(("r1", "v"), ("r2", unknown_of("a volume"))))]
     assert states == [("r1", "undetermined"), ("r2", "undetermined")]
 
 

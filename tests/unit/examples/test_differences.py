@@ -82,8 +82,8 @@ def test_a_policy_of_one_set_differs_on_its_own_example() -> None:
     common = "p(s) :- os:nova:server(_id=s, name=null)."
     old = policies(common)
     new = policies(f'{common}\n@deny("b", "no")\nq(s) :- os:nova:server(_id=s, key_name=null).')
-    assert [(found.policy, found.newly) for found in find_differences(old, new)] == [("b", True)]
-    assert [(found.policy, found.newly) for found in find_differences(new, old)] == [("b", False)]
+    assert [(difference.policy, difference.newly) for difference in find_differences(old, new)] == [("b", True)]
+    assert [(difference.policy, difference.newly) for difference in find_differences(new, old)] == [("b", False)]
 
 
 def test_versions_that_deny_the_same_stacks_differ_in_what_they_say() -> None:
@@ -105,7 +105,7 @@ def test_versions_that_deny_the_same_stacks_differ_in_what_they_say() -> None:
     resources = difference.case["stack"]["resources"]
     assert (difference.policy, difference.newly, difference.message) == ("a", True, "no z")
     assert resources == {"server": {"type": "OS::Nova::Server", "properties": SERVER}}
-    assert [(found.newly, found.message) for found in find_differences(new, old)] == [(False, "no z")]
+    assert [(difference.newly, difference.message) for difference in find_differences(new, old)] == [(False, "no z")]
 
 
 @pytest.mark.parametrize(
