@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import HTTPServer
 from pathlib import Path
+from random import SystemRandom
 from threading import Thread
 
 
@@ -42,9 +43,12 @@ def serving_process(command: Sequence[str], folder: Path) -> Iterator[subprocess
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
+    """Ports that nobody listens on. They are below those that the system gives to connections, which may take one of
+    these while its server still starts."""
+    ports = set[int]()
+    while len(ports) < number:
+        port = SystemRandom().randrange(15000, 32768)
+        with suppress(OSError):
+            socket.create_server(("127.0.0.1", port)).close()
+            ports.add(port)
+    return list(ports)
