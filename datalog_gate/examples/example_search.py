@@ -377,7 +377,10 @@ class ExampleSearch:
         """Add a flip for each rule that makes a negation of the example false, unless there is one."""
         for condition in [aim for aim in self.conditions if aim.goals.keys() & draft.shown]:
             for number in self.unfolder.reach_of(condition.false) - self.met - self.tried:
-                aim = show_rule(condition, number, self.unfolder.rules[number])
+                rule = self.unfolder.rules[number]
+                if not rule.body:  # one row of a list is like another
+                    continue
+                aim = show_rule(condition, number, rule)
                 flips = [flip.case for other in self.drafts for flip in other.flips]
                 self.tried.add(number)
                 if self.effort.is_left and not any(self._shows(aim, case) for case in flips):

@@ -154,9 +154,8 @@ class Unfolder:
         return self._reached[relation]
 
     def reach_of(self, body: Iterable[CheckedLiteral]) -> set[int]:
-        """The rules with conditions that may add rows to the relations of a body."""
-        reached = {number for match in list_matches(body) for number in self.reach(match.relation)}
-        return {number for number in reached if self.rules[number].body}
+        """The rules that may add rows to the relations of a body."""
+        return {number for match in list_matches(body) for number in self.reach(match.relation)}
 
     def leading_to(self, number: int) -> frozenset[int]:
         """A rule, and those that read what it derives."""

@@ -49,6 +49,16 @@ CHANGES = {
             )
         ],
     ),
+    "a row less in a list of what is allowed": (
+        'p(s) :- os:nova:server(_id=s, flavor=f), not offered("x", f). offered("x", "small"). offered("x", "large").',
+        'p(s) :- os:nova:server(_id=s, flavor=f), not offered("x", f). offered("x", "small").',
+        [("a", True, {"server": {"flavor": "large"}}, {})],
+    ),
+    "a row more in it": (
+        'p(s) :- os:nova:server(_id=s, flavor=f), not offered(f). offered("small").',
+        'p(s) :- os:nova:server(_id=s, flavor=f), not offered(f). offered("small"). offered("huge").',
+        [("a", False, {"server": {"flavor": "huge"}}, {})],
+    ),
     "a condition for one network, and for all": (
         "p(s) :- os:nova:server.networks(_id=s, network=n), not q(s, n). "
         "q(s, n) :- os:nova:server.networks(_id=s, network=n, fixed_ip=ip), ip != null.",
