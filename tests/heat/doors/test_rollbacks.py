@@ -139,7 +139,10 @@ def roll_back(heat: Heat, name: str, body: dict[str, Any]) -> tuple[str, str]:
     update = {**body, key: {**body[key], "bad": failing}}
     answer = heat.on(name, "PUT", template=update, files=FILES, disable_rollback=False)
     assert answer.status_code == 202, f"{answer.text}\n{heat.log()}"
-    wait(lambda: heat.stack(name)["stack_status"].startswith("ROLLBACK"), lambda: str(heat.stack(name)))
+    wait(
+        lambda: heat.stack(name)["stack_status"].startswith("ROLLBACK"),
+        lambda: f"{heat.stack(name)}\n{heat.resources(name)}\n{heat.log()}",
+    )
     return heat.ended(name)
 
 
