@@ -98,7 +98,7 @@ WAITING = (
 """Both lanes take about as long."""
 BESIDE_CLOUD = (
     *generated("fuzz", 8, "45"),
-    *generated("differential", 8, "2000"),
+    *generated("differential", 8, "500"),
     *generated("unknowns", 8, "400"),
     Check("values", 8, ("1",), tests=False),
     Check("spark", 15),
