@@ -226,15 +226,22 @@ def _append(path: Path, line: bytes, limit: int) -> None:
 
 
 def read_log(path: Path) -> Iterator[Record | Diagnostic]:
-    """Read the records in order, with a diagnostic for each bad line. Errors: InputError if there is no file."""
+    """Read the records in order, with a diagnostic for each bad line. Errors: InputError if there is no file, or if it
+    has lines, and none is a record."""
     older = Path(f"{path}.1")
+    outcomes = set[bool]()
     for file in [older, path] if os.path.exists(older) else [path]:
         try:
             with file.open(encoding="utf-8", errors="replace") as lines:
                 for number, line in enumerate(lines, 1):
-                    yield _parse_record(line, Span(str(file), number, 1, number, 1))
+                    record = _parse_record(line, Span(str(file), number, 1, number, 1))
+                    outcomes.add(isinstance(record, Diagnostic))
+                    yield record
         except (OSError, ValueError) as error:
             raise unreadable(file, error) from None
+    if outcomes == {True}:
+        help_ = "name the file of the option decision_log"
+        raise InputError.of(f"{path} is no decision log: no line is a record of {SCHEMA}", suggestion=help_)
 
 
 def _parse_record(line: str, place: Span) -> Record | Diagnostic:

@@ -88,7 +88,8 @@ def _examine(conf: Any, ini: IniFile, given: _Given) -> Iterator[CheckResult]:
     settings = _read_settings(conf, ini)
     yield from run_check("resources", check_resource_types, settings, plugin_dirs, ini)
     yield from run_check("catalogue", check_catalogue, settings, ini.place(GROUP, "catalogue"))
-    yield from run_check("log", _check_log, settings, legacy, plugin_dirs, given.log, place)
+    about = "files" if given.log else "log"
+    yield from run_check(about, _check_log, settings, legacy, plugin_dirs, given.log, place)
 
 
 def _read_heat_options(conf: Any, ini: IniFile) -> dict[str, Any]:

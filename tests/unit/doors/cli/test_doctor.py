@@ -392,6 +392,16 @@ def test_what_can_be_read_is_checked_where_a_named_file_can_not(
     ]
 
 
+def test_a_file_that_is_no_log_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = str(folder / "api-paste.ini")
+    assert main(["doctor", "--heat-conf", str(folder / "heat.conf"), "--log", log]) == 3
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        f"finding[files] {log} is no decision log: no line is a record of datalog-gate/log/1",
+        "  fix   name the file of the option decision_log",
+        "1 finding, 0 notes, 2 in order",
+    ]
+
+
 def test_a_log_with_an_impossible_name_is_a_finding(folder: Path) -> None:
     assert run_doctor(folder, log=Path("\udc80\ud800"))[-3] == "finding[files] \ufffd\ufffd can't be read"
 

@@ -300,6 +300,15 @@ def test_a_broken_line_is_reported_and_the_others_are_read(
     assert run(capsys, "explain", before[1].split()[1], "--log", "log.jsonl") == before
 
 
+@pytest.mark.parametrize("command", [("replay",), ("explain", "7f3a91", "--log"), ("scan", "run", "--log")])
+@pytest.mark.usefixtures("folder")
+def test_a_file_without_a_record_is_no_log(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    Path("list.jsonl").write_text('{"host": "one"}\n')
+    code, out, err = run(capsys, *command, "list.jsonl")
+    problem = "error[unreadable] list.jsonl is no decision log: no line is a record of datalog-gate/log/1"
+    assert (code, out, err.splitlines()[-2:]) == (3, "", [problem, "  help  name the file of the option decision_log"])
+
+
 @pytest.mark.usefixtures("folder")
 def test_replay_shows_what_another_mode_stops_and_can_not_judge(capsys: pytest.CaptureFixture[str]) -> None:
     denied, _, unread = (decision[:6] for decision in ids()[:3])
