@@ -57,6 +57,10 @@ class _ArgumentParser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **{"formatter_class": partial(argparse.HelpFormatter, width=80), **named})
 
+    def add_argument(self, *names: Any, **more: Any) -> argparse.Action:
+        """Add an argument. Without a default `argparse` names a list that may be empty beside what is missing."""
+        return super().add_argument(*names, **({"default": [], **more} if more.get("nargs") == "*" else more))
+
     def format_help(self) -> str:
         self.formatter_class = argparse.HelpFormatter
         return super().format_help()

@@ -130,6 +130,8 @@ def test_other_commands_that_make_no_sense_exit_with_64(command: str) -> None:
          "usage: datalog-gate [OPTION]...; --help lists the options\n"),
         ("check ok.yaml --rule=m.dl", "datalog-gate check: unrecognized arguments: --rule=m.dl\ndid you mean --rules?\n"
          "usage: datalog-gate check [OPTION]...; --help lists the options\n"),
+        ("diff rules", "datalog-gate diff: the following arguments are required: NEW\n"
+         "usage: datalog-gate diff [OPTION]...; --help lists the options\n"),
         ("fmt -x", "datalog-gate fmt: unrecognized arguments: -x\n"
          "usage: datalog-gate fmt [OPTION]...; --help lists the options\n"),
     ],
