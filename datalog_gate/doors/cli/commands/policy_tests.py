@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from datalog_gate.base.errors import GateError, UsageError
-from datalog_gate.doors.cli.common import OK, replace_file
+from datalog_gate.doors.cli.common import OK, print_note, replace_file
 from datalog_gate.files.templates import read_text
 from datalog_gate.policytest.suite import (
     FAILED,
@@ -72,6 +72,7 @@ def _init(options: argparse.Namespace) -> int:
     after = write_cases(before, str(file), [examples], suite)
     replace_file(file, after)
     print(after.removeprefix(before.rstrip("\n")).lstrip("\n"), end="")
+    print_note(f"added to {file}: review what they expect")
     return OK
 
 

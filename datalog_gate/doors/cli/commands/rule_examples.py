@@ -87,14 +87,14 @@ def _list_template(template: Mapping[str, Any]) -> dict[str, Any]:
 
 def _flow_changes(value: dict[str, Any], before: dict[str, Any]) -> str:
     """What differs between two maps, without braces."""
-    pairs = [
-        f"{flow(key)}: {_flow_entry(key, inner) if key == 'type' else _flow_change(inner, before.get(key))}"
+    changes = [
+        (key, _flow_entry(key, inner) if key == "type" else _flow_change(inner, before.get(key)))
         for key, inner in value.items()
         if key not in before or inner != before[key]
     ]
     removed = [f"no {flow(key)}" for key in before if key not in value]
     same = ["..."] if any(key in before and inner == before[key] for key, inner in value.items()) else []
-    return ", ".join([*pairs, *removed, *same])
+    return ", ".join([*_list_alike(changes), *removed, *same])
 
 
 def _flow_change(value: Any, before: Any) -> str:
@@ -117,15 +117,17 @@ def _flow(value: Any) -> str:
 
 
 def _flow_inside(value: dict[str, Any]) -> str:
-    """A map in one line, without braces. Many entries of one content are written once."""
-    parts = []
-    for inner, same in groupby(value.items(), key=itemgetter(1)):
-        keys = [key for key, _ in same]
-        names = list(map(flow, keys))
-        if len(names) >= MANY and isinstance(inner, dict):
+    """A map in one line, without braces."""
+    return ", ".join(_list_alike((key, _flow_entry(key, inner)) for key, inner in value.items()))
+
+
+def _list_alike(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The entries of a map. Many that are alike are written once."""
+    for text, same in groupby(entries, key=itemgetter(1)):
+        names = [flow(key) for key, _ in same]
+        if len(names) >= MANY and text.startswith("{"):
             names = [f"{names[0]} to {names[-1]} ({len(names)} alike)"]
-        parts += [f"{name}: {_flow_entry(keys[0], inner)}" for name in names]
-    return ", ".join(parts)
+        yield from (f"{name}: {text}" for name in names)
 
 
 def _flow_entry(key: str, value: Any) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from datalog_gate.doors.cli.commands.rule_examples import brief
 from datalog_gate.doors.cli.main import main
 
 RULES = '@deny("big", "{v} is big")\nbig(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 > 500.\n'
@@ -116,7 +117,8 @@ def test_the_examples_of_a_policy_become_cases(rules: Path, capsys: pytest.Captu
     assert main(["lint", str(rules)]) == 2
     assert "datalog-gate test --init big" in capsys.readouterr().out
     assert main(["test", "--init", "big", str(rules)]) == 0
-    assert capsys.readouterr().out == (rules / "test.yaml").read_text()
+    file = rules / "test.yaml"
+    assert capsys.readouterr() == (file.read_text(), f"datalog-gate: added to {file}: review what they expect\n")
     assert main(["lint", str(rules)]) == 0
     assert main(["test", "--init", "big", str(rules)]) == 64
     assert "already has a case" in capsys.readouterr().err
@@ -173,3 +175,11 @@ def test_a_policy_that_is_not_there_is_said(
 ) -> None:
     assert main([str(rules) if word == "RULES" else word for word in command.split()]) == 64
     assert capsys.readouterr().err == f"datalog-gate: there is no policy {advice}\n"
+
+
+def test_many_resources_that_change_alike_are_written_once() -> None:
+    denied, passed = (
+        {"stack": {"heat_template_version": "2018-08-31", "resources": {f"s{n}": {"type": kind} for n in range(4)}}}
+        for kind in ("OS::Nova::Server", "AWS::EC2::Instance")
+    )
+    assert brief(passed, denied) == "s0 to s3 (4 alike): {type: AWS::EC2::Instance}"
