@@ -6,18 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Const,
-    Match,
-    Operand,
-    Var,
-    renamed,
-    variables,
-)
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.examples.case_building import Case
@@ -25,8 +13,8 @@ from datalog_gate.examples.effort import Effort
 from datalog_gate.examples.example_search import STEPS, STEPS_FOR_EXAMPLE, CaseOrigin, ExampleSearch, PolicyExamples
 from datalog_gate.examples.judge import Judge
 from datalog_gate.examples.literals import Aim, contradict
+from datalog_gate.examples.rule_forms import Forms, describe_relations, describe_rule
 from datalog_gate.examples.variations import shrink
-from datalog_gate.schema.declaration import RelationRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +31,23 @@ class RuleDifference:
 def find_differences(old: PolicySet, new: PolicySet, ids: Collection[str] = ()) -> Iterator[RuleDifference]:
     """Find cases that only one of the sets denies, by all policies or by those with the ids: at most one for each
     policy that is newly denied, and one that no longer is. They are examples of the policies, or are searched from the
-    conditions that only one set has. If there is none, both may deny a case with other messages. Policies with the same
-    rules are not searched."""
-    sets = [{policy.id: policy for policy in rules.policies} for rules in (old, new)]
-    for identifier in sorted(ids or sets[0].keys() | sets[1].keys()):
+    conditions that only one set has. If there is none, both may deny a case with other messages. Policies whose rules
+    have the same form are not searched."""
+    sets = [
+        (rules, {policy.id: policy for policy in rules.policies}, describe_relations(rules.program))
+        for rules in (old, new)
+    ]
+    for identifier in sorted(ids or {identifier for _, policies, _ in sets for identifier in policies}):
         versions = [
-            _Version(rules, policies[identifier]) if identifier in policies else None
-            for rules, policies in zip((old, new), sets, strict=True)
+            _Version(rules, policies[identifier], forms) if identifier in policies else None
+            for rules, policies, forms in sets
         ]
         yield from _find_differences(identifier, *versions)
 
 
 def _find_differences(identifier: str, old: _Version | None, new: _Version | None) -> Iterator[RuleDifference]:
     if old and new:
-        if old.rules == new.rules and old.policy.on == new.policy.on:
+        if old.form == new.form:
             return
         old.compare(new)
         new.compare(old)
@@ -80,15 +71,23 @@ def _find_differences(identifier: str, old: _Version | None, new: _Version | Non
 class _Version(ExampleSearch):
     """A policy in one of the sets, which may be compared with its other version."""
 
-    def __init__(self, rules: PolicySet, policy: Policy) -> None:
+    def __init__(self, rules: PolicySet, policy: Policy, forms: Forms) -> None:
         super().__init__(rules, policy)
-        self.rules = {_without_names(rule) for rule in self.unfolder.rules}
+        unlocks = {(unlock.service, forms[unlock.relation]) for unlock in self.judge.rules.unlocks}
+        self.form = forms[policy.relation], policy.on, unlocks
+        self._generated = {name: form for name, form in forms.items() if rules.program.relations[name].generated}
+        self._rules: Sequence[tuple[object, str]] = ()
+        """The forms of the rules, in which all relations but generated ones stand for themselves."""
         self._other: Judge | None = None
         self._wanted: Callable[[Case], bool] | None = None
         self._uses: Mapping[int, int] = {}
 
     def compare(self, other: _Version) -> None:
         """Take the other version to compare with, and the rows that only its rules read."""
+        self._rules = [
+            (self._generated.get(rule.relation, rule.relation), describe_rule(rule, self._generated))
+            for rule in self.unfolder.rules
+        ]
         self.judge.accept(other.judge)
         self._other = Judge(other.judge.rules, other.policy, Effort(STEPS))
         self._other.accept(self.judge)
@@ -139,10 +138,14 @@ class _Version(ExampleSearch):
             case, self.catalogue, lambda less: self.only_denies(less) and self.judge.refusals(less) <= refused
         )
 
+    def list_own_rules(self, other: _Version) -> list[int]:
+        """The numbers of the rules that the other version does not have."""
+        return [number for number, form in enumerate(self._rules) if form not in other._rules]
+
     def _list_aims(self, other: _Version) -> Iterator[Aim]:
         """For each rule that it holds, and that in a rule of only the other version a condition does not; then for each
         rule of only this version that it holds."""
-        rivals = [rule for rule in other.unfolder.rules if _without_names(rule) not in self.rules]
+        rivals = [other.unfolder.rules[number] for number in other.list_own_rules(self)]
         bodies = [
             (number, body)
             for number, rule in enumerate(self.unfolder.rules)
@@ -150,19 +153,15 @@ class _Version(ExampleSearch):
             if rival.relation == rule.relation
             for body in contradict(rule, rival)
         ]
-        bodies += [
-            (number, rule.body)
-            for number, rule in enumerate(self.unfolder.rules)
-            if _without_names(rule) not in other.rules
-        ]
+        bodies += [(number, self.unfolder.rules[number].body) for number in self.list_own_rules(other)]
         for number, body in bodies:
             rule = self.unfolder.rules[number]
             yield Aim(rule.span, "", rule.span, True, {}, {number: replace(rule, body=body)})
 
     def _list_ways(self, other: _Version) -> Iterator[tuple[Aim, frozenset[int]]]:
         """For each rule of only this version: that a negation is false, and the rules that lead from it to the rule."""
-        for number, rule in enumerate(self.unfolder.rules):
-            for condition in self.conditions if _without_names(rule) not in other.rules else ():
+        for number in self.list_own_rules(other):
+            for condition in self.conditions:
                 if number in self.unfolder.reach_of(condition.false):
                     yield condition, self.unfolder.leading_to(number)
 
@@ -173,25 +172,3 @@ class _Version(ExampleSearch):
 def list_cases(found: PolicyExamples) -> list[Case]:
     """The cases of all examples, those that are denied and those that pass."""
     return [case for example in found.examples for case in (example.case, *(flip.case for flip in example.flips))]
-
-
-def _without_names(rule: CheckedRule) -> tuple[RelationRef, Sequence[Operand], Sequence[CheckedLiteral]]:
-    """The rule with numbers for its variables and its literals in one order, so that it equals one with other names.
-    Where literals are alike but for their variables, those of a rule in another order may differ."""
-    body = sorted(rule.body, key=_outline)
-    inside = (variable for literal in body for variable in variables(literal))
-    names = {variable: Var("", f"{at}") for at, variable in enumerate(dict.fromkeys(inside))}
-    return rule.relation, renamed(rule.arguments, names), renamed(body, names)
-
-
-def _outline(literal: CheckedLiteral) -> str:
-    """What a literal is without its variables."""
-    match literal:
-        case Match():
-            constants = [(at, term.value if isinstance(term, Const) else None) for at, term in literal.column_terms]
-            return f"{literal.relation} {constants}"
-        case Compare(comparator, left, right):
-            return f"{comparator} {[term.value for term in (left, right) if isinstance(term, Const)]}"
-        case Call(builtin, inputs):
-            return f"{builtin} {[term.value for term in inputs if isinstance(term, Const)]}"
-    return f"{type(literal).__name__} {list(map(_outline, literal.body))}"
