@@ -254,7 +254,7 @@ class Inference:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
             common = left & right & (NOT_NULL if left & NOT_NULL and right & NOT_NULL else Kind.ANY)
-            if not common and not self._is_reported(compare.left, compare.right) and not compare.null_test:
+            if not common and not compare.null_test and not self._is_reported(compare.left, compare.right):
                 message = f"{name_of(compare.left)} and {name_of(compare.right)} are of different kinds and never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return

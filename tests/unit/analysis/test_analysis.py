@@ -221,6 +221,8 @@ def test_the_subject_is_the_first_column_of_resources(head: str, body: str, subj
         ("@deny p(x) :- os:cinder:volume(_id=x, size=n), m = n ?? null, m > 1.", ["nullable"]),
         ("@deny p(x) :- os:cinder:volume(_id=x, size=n), os:cinder:volume(size=k), n = k, n > 1.", []),
         ("@deny p(x) :- os:cinder:volume(_id=x), not (os:cinder:volume(_id=x, size=n), n > 1).", ["nullable"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), n != null, not heat:stack(id=n).", ["kind-mismatch"]),
+        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), not heat:stack(id=n), n != null.", ["kind-mismatch"]),
         ("@deny p(n) :- n = sum{ x : heat:stack(id=x) }.", ["kind-mismatch"]),
         ("@deny p(x) :- heat:stack(id=x, parent=null).", []),
     ],
