@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.base.records import dataclass, replace
@@ -13,7 +13,7 @@ from datalog_gate.examples.effort import Effort
 from datalog_gate.examples.example_search import STEPS, STEPS_FOR_EXAMPLE, CaseOrigin, ExampleSearch, PolicyExamples
 from datalog_gate.examples.judge import Judge
 from datalog_gate.examples.literals import Aim, contradict
-from datalog_gate.examples.rule_forms import Forms, describe_relations, describe_rule
+from datalog_gate.examples.rule_forms import Forms, describe_relations, describe_rule, join_results
 from datalog_gate.examples.variations import shrink
 
 
@@ -56,16 +56,17 @@ def _find_differences(identifier: str, old: _Version | None, new: _Version | Non
     for newly, denying, passing in ((True, new, old), (False, old, new)):
         case = next((case for case in cases if denying and denying.only_denies(case)), None)
         if case is None and denying and passing:
-            case = denying.find_difference(passing)
+            case = denying.find_difference(passing, denying.only_denies)
         if denying and case is not None:
-            found.append(RuleDifference(identifier, newly, denying.shrink(case)))
+            found.append(RuleDifference(identifier, newly, denying.shrink(case, denying.only_denies)))
     yield from found
     if old and new and not found:
-        for newly, version in ((True, new), (False, old)):
-            listed = (
-                RuleDifference(identifier, newly, case, text) for case in cases for text in version.only_says(case)
-            )
-            yield from islice(listed, 1)
+        for newly, saying, other in ((True, new, old), (False, old, new)):
+            case = next((case for case in cases if saying.only_says(case)), None)
+            case = case or saying.find_difference(other, saying.says_more)
+            if case is not None:
+                case = saying.shrink(case, saying.says_more)
+                yield RuleDifference(identifier, newly, case, saying.only_says(case)[0])
 
 
 class _Version(ExampleSearch):
@@ -103,22 +104,25 @@ class _Version(ExampleSearch):
             return []
         return sorted(own.messages - other.messages)
 
+    def says_more(self, case: Case) -> bool:
+        return bool(self.only_says(case))
+
     def find(self) -> PolicyExamples:
         """The examples of this version."""
         found = super().find()
         self._uses = dict(self.unfolder.uses)
         return found
 
-    def find_difference(self, other: _Version) -> Case | None:
-        """A case that only this version denies, from the rules that only one version has. It is searched among
-        rules that the examples use little, and then among all alike."""
+    def find_difference(self, other: _Version, wanted: Callable[[Case], bool]) -> Case | None:
+        """A case of the kind that is wanted, from the rules that only one version has. It is searched among rules that
+        the examples use little, and then among all alike."""
         for is_new in (True, False):
             for version in (self, other):
                 version.effort.left = STEPS
                 version.unfolder.uses = {rule: times * is_new for rule, times in version._uses.items()}
             for case in chain(
-                (self._find_case(aim, self.only_denies) for aim in self._list_aims(other)),
-                (other._find_case(aim, self.only_denies, rules) for aim, rules in other._list_ways(self)),
+                (self._find_case(aim, wanted) for aim in self._list_aims(other)),
+                (other._find_case(aim, wanted, rules) for aim, rules in other._list_ways(self)),
             ):
                 if case:
                     return case
@@ -131,12 +135,10 @@ class _Version(ExampleSearch):
         case, _ = next(self._cases(aim, CaseOrigin(0, self.tops[0], rules, {})), (None, None))
         return case
 
-    def shrink(self, case: Case) -> Case:
-        """The case without what is not needed for only this version to deny it."""
+    def shrink(self, case: Case, wanted: Callable[[Case], bool]) -> Case:
+        """The case without what it does not need to be of the kind that is wanted."""
         refused = self.judge.refusals(case)
-        return shrink(
-            case, self.catalogue, lambda less: self.only_denies(less) and self.judge.refusals(less) <= refused
-        )
+        return shrink(case, self.catalogue, lambda less: wanted(less) and self.judge.refusals(less) <= refused)
 
     def list_own_rules(self, other: _Version) -> list[int]:
         """The numbers of the rules that the other version does not have."""
@@ -145,18 +147,17 @@ class _Version(ExampleSearch):
     def _list_aims(self, other: _Version) -> Iterator[Aim]:
         """For each rule that it holds, and that in a rule of only the other version a condition does not; then for each
         rule of only this version that it holds."""
-        rivals = [other.unfolder.rules[number] for number in other.list_own_rules(self)]
-        bodies = [
-            (number, body)
-            for number, rule in enumerate(self.unfolder.rules)
+        rivals = [join_results(other.unfolder.rules[number]) for number in other.list_own_rules(self)]
+        rules = list(enumerate(self.unfolder.rules))
+        goals = [
+            (number, replace(joined, body=body))
+            for number, joined in [(number, join_results(rule)) for number, rule in rules]
             for rival in rivals
-            if rival.relation == rule.relation
-            for body in contradict(rule, rival)
+            if rival.relation == joined.relation
+            for body in contradict(joined, rival)
         ]
-        bodies += [(number, self.unfolder.rules[number].body) for number in self.list_own_rules(other)]
-        for number, body in bodies:
-            rule = self.unfolder.rules[number]
-            yield Aim(rule.span, "", rule.span, True, {}, {number: replace(rule, body=body)})
+        for number, goal in goals + [rules[number] for number in self.list_own_rules(other)]:
+            yield Aim(goal.span, "", goal.span, True, {}, {number: goal})
 
     def _list_ways(self, other: _Version) -> Iterator[tuple[Aim, frozenset[int]]]:
         """For each rule of only this version: that a negation is false, and the rules that lead from it to the rule."""

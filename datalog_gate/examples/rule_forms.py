@@ -51,7 +51,7 @@ def describe_relations(program: CheckedProgram) -> Forms:
 def describe_rule(rule: CheckedRule, forms: Forms) -> str:
     """The rule but for the name of its relation: with numbers for variables, and literals and the sides of comparisons
     in one order. Where nothing but their names tells variables apart, rules in another order may differ."""
-    rule = _join_results(rule)
+    rule = join_results(rule)
     numbers = dict.fromkeys([term for term in rule.arguments if isinstance(term, Var)], 0)
     numbers |= dict.fromkeys([variable for literal in rule.body for variable in variables(literal)], 0)
     while len(set(numbers.values())) < len(numbers):
@@ -63,6 +63,14 @@ def describe_rule(rule: CheckedRule, forms: Forms) -> str:
             refined[next(variable for variable in refined if refined[variable] == tied)] += 1
         numbers = refined
     return _describe(rule, forms, numbers)
+
+
+def join_results(rule: CheckedRule) -> CheckedRule:
+    """The rule with what results are compared with in their place: ``x = f(y)`` is ``f(y, x)``."""
+    while step := next(_list_results(rule.body), None):
+        body, names = step
+        rule = replace(rule, arguments=renamed(rule.arguments, names), body=renamed(body, names))
+    return replace(rule, body=_join_inner(rule.body, rule.arguments))
 
 
 def _describe(part: Any, forms: Forms, numbers: Numbers) -> str:
@@ -96,14 +104,6 @@ def _describe(part: Any, forms: Forms, numbers: Numbers) -> str:
 
 def _describe_body(body: Body, forms: Forms, numbers: Numbers) -> str:
     return f"[{', '.join(sorted(_describe(literal, forms, numbers) for literal in body))}]"
-
-
-def _join_results(rule: CheckedRule) -> CheckedRule:
-    """The rule with what results are compared with in their place: ``x = f(y)`` is ``f(y, x)``."""
-    while step := next(_list_results(rule.body), None):
-        body, names = step
-        rule = replace(rule, arguments=renamed(rule.arguments, names), body=renamed(body, names))
-    return replace(rule, body=_join_inner(rule.body, rule.arguments))
 
 
 def _join_inner(body: Body, around: Collection[Operand]) -> Body:

@@ -118,6 +118,18 @@ def test_versions_that_deny_the_same_stacks_differ_in_what_they_say() -> None:
     assert [(difference.newly, difference.message) for difference in find_differences(new, old)] == [(False, "no z")]
 
 
+def test_a_difference_beside_another_violation_is_one_of_messages() -> None:
+    volume = "p(v) :- os:cinder:volume(_id=v)"
+    image = "q(s, v) :- os:cinder:volume_attachment(_id=s, volume_id=v), os:cinder:volume(_id=v"
+    old, new = (
+        load([RuleFile("m", "m.dl", f'@deny("a", "no {{v}}")\n{volume}. p(s) :- q(s, _). {image}{more}).')])
+        for more in (", image=null", "")
+    )
+    (difference,) = find_differences(old, new)
+    assert (difference.newly, difference.message) == (True, "no volume_attachment")
+    assert difference.case["stack"]["resources"].keys() == {"volume_attachment", "volume"}
+
+
 @pytest.mark.parametrize(
     "text",
     [
