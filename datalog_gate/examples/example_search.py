@@ -29,7 +29,9 @@ from datalog_gate.examples.literals import (
     list_bounds,
     list_branches,
     list_conditions,
+    list_inner,
     quote,
+    show_below,
     show_rule,
 )
 from datalog_gate.examples.unfolding import Sketch, Unfolder, list_matches
@@ -172,10 +174,12 @@ class ExampleSearch:
         self.branches = list_branches(reached, rules.sources)
         self.conditions = list_conditions(reached, program.relations, rules.sources)
         self.bounds = list_bounds(reached, rules.sources)
+        self.inner = list_inner(reached, program.relations, rules.sources)
         self.open = list(self.conditions)
         self.read = {relation_name(name) for rule in self.unfolder.rules for name in rule.mentioned}
         self.met: set[int] = set()
         self.tried: set[int] = set()
+        self.opened: set[int] = set()
         self.missed: list[Case] = []
         self.reasons: dict[tuple[Span, str], str] = {}
         self.drafts: list[_ExampleDraft] = []
@@ -203,6 +207,8 @@ class ExampleSearch:
         for draft in list(self.drafts):
             self._add_left_out(draft)
         self._add_alternatives()
+        for draft in list(self.drafts):
+            self._add_below(draft)
         for draft in self.drafts[:1]:
             draft.alike = tuple(self._list_alike(draft))
         examples = tuple(draft.example() for draft in self._without_copies())
@@ -248,7 +254,7 @@ class ExampleSearch:
                 self.open.remove(condition)
         for bound in self.bounds:
             if not bound.goals.keys().isdisjoint(draft.new):
-                self._add_bound(bound, draft)
+                self._add_bound(bound, draft, draft.origin)
 
     def _find_example(self, aim: Aim) -> _ExampleDraft | None:
         """The example of a rule, if possible one that Heat accepts."""
@@ -286,7 +292,7 @@ class ExampleSearch:
         for seed in sorted(range(SEEDS), key=lambda seed: bool(near and near.seed != seed)):
             tried = 0
             for top in sorted(self.tops, key=lambda top: bool(near and near.top != top)):
-                sketches = self.unfolder.unfold(top, seed, aim.goals, near.rules if near else frozenset())
+                sketches = self.unfolder.unfold(top, seed, aim.goals, near.rules if near else frozenset(), aim.through)
                 for sketch in islice(sketches, MOST_SKETCHES):
                     values = Valuation(
                         self.unfolder, self.catalogue, sketch, self.hints, near.values if near else {}
@@ -454,12 +460,28 @@ class ExampleSearch:
                     near.flips.append(Flip(case, aim.text, aim.span))
                     return
 
-    def _add_bound(self, aim: Aim, near: _ExampleDraft) -> None:
-        """Add an example at a bound, unless there is one."""
-        if any(self._shows(aim, case) for case in (near.case, *(flip.case for flip in near.flips))):
-            return
+    def _add_below(self, draft: _ExampleDraft) -> None:
+        """Add for each condition and bound below a negation or an aggregate of the example a case that shows it."""
+        for aim in self.inner:
+            if not aim.goals.keys().isdisjoint(draft.new):
+                self._add_bound(aim, draft, draft.origin)
+        program = self.unfolder.program
+        for negation in [aim for aim in self.conditions if aim.goals.keys() & draft.shown]:
+            for number in sorted(self.unfolder.reach_of(negation.false) - self.met - self.opened):
+                self.opened.add(number)
+                rules = draft.origin.rules | self.unfolder.leading_to(number)
+                part = {number: self.unfolder.rules[number]}
+                conditions = list_conditions(part, program.relations, self.sources)
+                for aim in (*conditions, *list_bounds(part, self.sources)):
+                    self._add_bound(show_below(aim, negation), draft, draft.origin._replace(rules=rules))
+
+    def _add_bound(self, aim: Aim, near: _ExampleDraft, start: CaseOrigin) -> None:
+        """Add an example at a bound, or below a negation, unless there is one."""
         self.effort.begin(STEPS_FOR_FLIP)
-        for case, origin in self._cases(aim, near.origin):
+        shown = (near.case, *(flip.case for flip in near.flips))
+        if not self.effort.is_left or any(self._shows(aim, case) for case in shown):
+            return
+        for case, origin in self._cases(aim, start):
             if not self.judge.refusals(case) <= near.refused:
                 continue
             case = self._approach(case, near, aim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from datalog_gate.analysis.program import (
     NEGATED,
@@ -47,6 +47,8 @@ class Aim:
     """The rules without the part."""
     goals: Rules
     """Rules of which one must be met. For a condition they say that it is false, and the others of the rule true."""
+    through: Rules = field(default_factory=dict)
+    """Rules that stand for others on the way to a goal: they need what a negation forbids."""
     false: tuple[CheckedLiteral, ...] = ()
     """For a condition: the literals that say that it is false, at the end of each goal."""
     alone: Rules = field(default_factory=dict)
@@ -93,18 +95,37 @@ def list_conditions(
     return _joined(
         condition
         for number, rule in numbered.items()
-        for at, literal in enumerate(rule.body)
-        for condition in (
-            *_column_conditions(number, rule, at, relations),
-            *_literal_conditions(number, rule, at, quote(literal, sources)),
-        )
+        for at, _ in enumerate(rule.body)
+        for condition in _conditions(number, rule, at, relations, sources)
     )
 
 
 def list_bounds(numbered: Rules, sources: Mapping[str, str]) -> list[Aim]:
     """The bounds of comparisons by order: an example at a bound is judged otherwise if the bound is included, or if it
     is not."""
-    return _joined(bound for number, rule in numbered.items() for bound in _bounds(number, rule, sources))
+    return _joined(
+        bound
+        for number, rule in numbered.items()
+        for at, _ in enumerate(rule.body)
+        for bound in _bounds(number, rule, at, sources)
+    )
+
+
+def list_inner(numbered: Rules, relations: Mapping[RelationRef, Relation], sources: Mapping[str, str]) -> list[Aim]:
+    """The conditions and bounds inside of negations and aggregates. An example in which one of a negation is false is
+    denied, and passes without it."""
+    return _joined(
+        aim
+        for number, rule in numbered.items()
+        for at, literal in enumerate(rule.body)
+        if isinstance(literal, Without | Fold)
+        for aim in _inner_conditions(number, rule, at, relations, sources)
+    )
+
+
+def show_below(aim: Aim, negation: Aim) -> Aim:
+    """The aim of a rule, where its rows make a negation false."""
+    return replace(aim, denies=not aim.denies, through=negation.goals)
 
 
 def show_rule(condition: Aim, number: int, rule: CheckedRule) -> Aim:
@@ -175,6 +196,13 @@ def _quote(span: Span, sources: Mapping[str, str]) -> str:
     return shorten(" ".join(" ".join(lines).split()), LONGEST)
 
 
+def _conditions(
+    number: int, rule: CheckedRule, at: int, relations: Mapping[RelationRef, Relation], sources: Mapping[str, str]
+) -> Iterator[Aim]:
+    yield from _column_conditions(number, rule, at, relations)
+    yield from _literal_conditions(number, rule, at, quote(rule.body[at], sources))
+
+
 def _column_conditions(
     number: int, rule: CheckedRule, at: int, relations: Mapping[RelationRef, Relation]
 ) -> Iterator[Aim]:
@@ -213,6 +241,31 @@ def _literal_conditions(number: int, rule: CheckedRule, at: int, text: str) -> I
     literal, others = rule.body[at], (*rule.body[:at], *rule.body[at + 1 :])
     if text and not isinstance(literal, Fold) and not _binding(literal, others):
         yield _condition(number, rule, literal, text, others, negate(literal, others))
+
+
+def _inner_conditions(
+    number: int, rule: CheckedRule, at: int, relations: Mapping[RelationRef, Relation], sources: Mapping[str, str]
+) -> Iterator[Aim]:
+    """The conditions and bounds of a negation or an aggregate, as if its body were written in that of the rule."""
+    literal, before, after = rule.body[at], rule.body[:at], rule.body[at + 1 :]
+    assert isinstance(literal, Without | Fold)
+    others = (*before, *after)
+    inner = _local(literal, others) if isinstance(literal, Without) else literal.body
+    whole = replace(rule, body=(*others, *inner))
+    for place in range(len(others), len(whole.body)):
+        conditions = list(_literal_conditions(number, whole, place, quote(whole.body[place], sources)))
+        if isinstance(literal, Without):
+            conditions += _column_conditions(number, whole, place, relations)
+        for aim in chain(conditions, _bounds(number, whole, place, sources)):
+            kept = aim.without[number].body[len(others) :]
+            changed = replace(rule, body=(*before, replace(literal, body=kept), *after))
+            without = {number: changed}
+            if isinstance(literal, Without) and kept:
+                yield replace(aim, denies=not aim.denies, without=without, alone={})
+            elif isinstance(literal, Fold) and kept:
+                false = (*kept, *aim.false) if aim.false else aim.goals[number].body[len(others) :]
+                goal = replace(rule, body=(*before, replace(literal, body=false), *after))
+                yield replace(aim, without=without, goals={number: goal}, alone={})
 
 
 def negate(literal: CheckedLiteral, others: Sequence[CheckedLiteral]) -> tuple[CheckedLiteral, ...]:
@@ -281,15 +334,14 @@ def _binds(literal: CheckedLiteral) -> Iterator[Var]:
     yield from variables(literal) if isinstance(literal, Compare) and literal.comparator == "=" else _bound(literal)
 
 
-def _bounds(number: int, rule: CheckedRule, sources: Mapping[str, str]) -> Iterator[Aim]:
-    for at, literal in enumerate(rule.body):
-        if isinstance(literal, Compare) and literal.comparator in SHIFTED:
-            before, after = rule.body[:at], rule.body[at + 1 :]
-            shifted = replace(literal, comparator=SHIFTED[literal.comparator])
-            without = replace(rule, body=(*before, shifted, *after))
-            goal = replace(rule, body=(*before, *after, replace(literal, comparator="=")))
-            is_included = "=" in literal.comparator
-            yield Aim(rule.span, quote(literal, sources), literal.span, is_included, {number: without}, {number: goal})
+def _bounds(number: int, rule: CheckedRule, at: int, sources: Mapping[str, str]) -> Iterator[Aim]:
+    literal, before, after = rule.body[at], rule.body[:at], rule.body[at + 1 :]
+    if isinstance(literal, Compare) and literal.comparator in SHIFTED:
+        shifted = replace(literal, comparator=SHIFTED[literal.comparator])
+        without = replace(rule, body=(*before, shifted, *after))
+        goal = replace(rule, body=(*before, *after, replace(literal, comparator="=")))
+        is_included = "=" in literal.comparator
+        yield Aim(rule.span, quote(literal, sources), literal.span, is_included, {number: without}, {number: goal})
 
 
 def _joined(aims: Iterable[Aim]) -> list[Aim]:

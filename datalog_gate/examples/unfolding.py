@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from datalog_gate.analysis.constants import takes_given
@@ -99,6 +100,7 @@ class Unfolder:
         self._fresh = 0
         self._seed = 0
         self._goals: Mapping[int, CheckedRule] = {}
+        self._instead: Mapping[int, CheckedRule] = {}
         self._preferred: frozenset[int] = frozenset()
         self._leading: frozenset[RelationRef] = frozenset()
         self._reached: dict[RelationRef, frozenset[int]] = {}
@@ -112,15 +114,22 @@ class Unfolder:
         return [at for at, column in enumerate(columns) if column.name in key] or list(range(len(columns)))
 
     def unfold(
-        self, top: int, seed: int, goals: Mapping[int, CheckedRule], preferred: frozenset[int] = frozenset()
+        self,
+        top: int,
+        seed: int,
+        goals: Mapping[int, CheckedRule],
+        preferred: frozenset[int] = frozenset(),
+        through: Mapping[int, CheckedRule] = MappingProxyType({}),
     ) -> Iterator[Sketch]:
         """The sketches of a rule in which one of the `goals` stands for the rule of that number, until it takes too
-        many steps. Where there is a choice, the `preferred` rules come first."""
+        many steps. Where there is a choice, the `preferred` rules come first. Rules that a goal is reached `through`
+        may stand for others too."""
         self._seed, self._goals, self._preferred = seed, goals, preferred
+        self._instead = {**through, **goals}
         self._leading = frozenset(
-            relation for relation in self.groups if not goals.keys().isdisjoint(self.reach(relation))
+            relation for relation in self.groups if not self._instead.keys().isdisjoint(self.reach(relation))
         )
-        rule = goals.get(top, self.rules[top])
+        rule = self._instead.get(top, self.rules[top])
         body, _ = self._renamed(rule)
         start = tuple(Goal(literal, (top,)) for literal in body), Sketch(rules=frozenset({top}))
         stack: list[Iterator[Step]] = [iter([start])]
@@ -220,7 +229,7 @@ class Unfolder:
         for at in own:
             if goal.rules.count(at) > 1:
                 continue
-            body, head = self._renamed(self._goals.get(at, self.rules[at]))
+            body, head = self._renamed(self._instead.get(at, self.rules[at]))
             bindings: Bindings | None = sketch.bindings
             for column, term in literal.column_terms:
                 bindings = bindings if bindings is None else unify(term, head[column], bindings)
@@ -230,7 +239,7 @@ class Unfolder:
                 yield goals, replace(sketch, bindings=bindings, rules=sketch.rules | {at})
 
     def _rank(self, at: int) -> tuple[bool, bool, tuple[int, bool, bool, int, int]]:
-        leads = at in self._goals or any(match.relation in self._leading for match in list_matches(self.rules[at].body))
+        leads = at in self._instead or any(map(self._leads, self.rules[at].body))
         return at not in self._preferred, not leads, self._cost(at)
 
     def _cost(self, at: int) -> tuple[int, bool, bool, int, int]:

@@ -298,7 +298,8 @@ def test_a_count_has_members_that_another_condition_reads() -> None:
 def test_a_grant_is_written_with_its_service() -> None:
     unlock = '@unlock("edge")\ngranted(grant) :- gate:grant(grant, "edge").'
     found = search(f'p(i) :- os:neutron:floating_ip(_id=i), not gate:unlocked("edge", i).\n{unlock}')
-    (example,) = found.examples
+    example, refused = found.examples
+    assert (refused.case.get("services"), resources(refused.case)["grant"]) == (None, {"service": "edge"})
     _, flip = example.flips
     assert (flip.case["services"], resources(flip.case)["grant"]) == (["edge"], {"service": "edge"})
 
@@ -373,6 +374,19 @@ def test_each_alternative_has_an_example_without_the_others() -> None:
         {"server": {"flavor": "m1.small", **given}}
         for given in ({}, {"admin_pass": "admin_pass-1"}, {"key_name": "ops"})
     ]
+
+
+@pytest.mark.parametrize(
+    ("negated", "denied"),
+    [
+        ('os:cinder:volume.metadata(_id=s, _key="cost")', [{}, {"metadata": {"key-1": "x"}}]),
+        ("ours(s)", [{}, {"size": 8}, {"name": "db", "size": 9}]),
+    ],
+)
+def test_what_makes_a_part_of_a_negation_false_is_denied(negated: str, denied: list[dict[str, Any]]) -> None:
+    ours = 'ours(s) :- os:cinder:volume(_id=s, name="db", size=n), n != null, n < 9.'
+    found = search(f"p(s) :- os:cinder:volume(_id=s), not {negated}.\n{ours}")
+    assert [resources(example.case)["volume"] for example in found.examples] == denied
 
 
 @pytest.mark.parametrize(
