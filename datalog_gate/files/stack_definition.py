@@ -87,6 +87,7 @@ class StackDefinition:
             held=self.held,
             has_base_url=False,
             type_of=catalogue.type,
+            sent=files,
             documents=self.documents,
         )
         stack = read_template(source, lambda named, _: (named, files[named]) if named in files else None)

@@ -91,6 +91,7 @@ def read_stack(
         has_base_url=bool(root.folders),
         assume=inputs.get("assume") or (),
         type_of=inputs.get("catalogue", SHIPPED).type,
+        sent=sent,
         name_of=partial(_name_in, resolve(root.label).parent, frozenset(sent)) if root.folders else str,
     )
     bases = {name: find_base(name) for name in (root.label, *map(str, paths)) if root.folders}

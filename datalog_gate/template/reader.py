@@ -19,7 +19,7 @@ from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, EnvironmentFile, Locate, Parameter, Path, Stack
 from datalog_gate.template.assumptions import Assumed, Assumptions
 from datalog_gate.template.dialect import VERSION_KEYS, Dialect, dialect_of
-from datalog_gate.template.document import MAX_STEPS, Document, Documents
+from datalog_gate.template.document import MAX_STEPS, NO_YAML, Document, Documents
 from datalog_gate.template.environment import (
     SECTIONS,
     TEMPLATE_ENDINGS,
@@ -74,6 +74,8 @@ class TemplateSource:
     type_of: TypeOf = SHIPPED.type
     name_of: Callable[[str], str] = str
     """The name of a file in facts."""
+    sent: Collection[str] = ()
+    """The names of the files in a request: those that nothing names count too where Heat merges environments."""
     fetched: dict[tuple[str, str], tuple[str, str] | None] = field(default_factory=dict)
     """The name and text of each file, by its name in a template and the file with that name."""
     documents: Documents = field(default_factory=Documents)
@@ -178,7 +180,7 @@ def _read_given(
     if len(files) > 1 and not types.keys() >= {name for file in different for name in _named_defaults(file)}:
         silent = WorkAccount(lambda _: None, tree.spend)
         registry = read_environments(body, {}, files, types, silent, source.has_base_url).registry
-        types = _types_below(tree, document, registry) | types
+        types = _types_below(tree, document, registry, source.sent) | types
     account = WorkAccount(tree.add, tree.spend)
     given = read_environments(body, source.parameters, files, types, account, source.has_base_url)
     for section, name in source.masked:
@@ -202,20 +204,24 @@ def _named_defaults(file: Document) -> Iterable[Data]:
     return defaults if isinstance(defaults, dict) else ()
 
 
-def _types_below(tree: Tree, document: Document, registry: Registry) -> dict[str, Data]:
-    """The parameter types of all templates named by the registry or, at any depth, under a key `type` or `get_file`.
-    Heat's client sends these, and Heat merges by them (heat/engine/template.py:198). None if two differ."""
+def _types_below(tree: Tree, document: Document, registry: Registry, sent: Collection[str]) -> dict[str, Data]:
+    """The parameter types of all templates that were sent, or are named by the registry or, at any depth, under a key
+    `type` or `get_file`. Heat's client sends these, and Heat merges by them (heat/engine/template.py:198). None if two
+    differ. Errors: InputError for a sent file that Heat may read and we can't."""
     types: dict[str, Data] = {}
-    names = [*registry.entries(), *((name, document.file) for name in _templates(document.data))]
+    names = [*registry.entries(), *((name, document.file) for name in (*_templates(document.data), *sent))]
     seen: set[str] = set()
     while names:
+        name, base = names.pop()
         try:
-            fetched = tree.fetch(*names.pop())
+            fetched = tree.fetch(name, base)
             if fetched is None or fetched[0] in seen:
                 continue
             seen.add(fetched[0])
             data = tree.document(*fetched).data
-        except InputError:  # reported when it is nested
+        except InputError as error:  # reported when it is nested
+            if name in sent and not error.diagnostics[0].message.startswith(NO_YAML):
+                raise
             continue
         if isinstance(data, dict) and not isinstance(dialect_of(data), str):
             for name, kind in declared_types(data).items():

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.files.templates import read_stack
+from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, Stack
 from datalog_gate.template.reader import TemplateSource, read_template
 from tests.expressions import unknown_of
@@ -191,6 +193,20 @@ def test_what_only_a_nested_template_declares_is_merged_by_its_type(
 def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
     assert refusals(lambda: merged_below("both", "x", "y"), "code", "message") == [
         ("bad-environment", "`both` can't be merged: its type is not known")
+    ]
+
+
+def test_a_sent_template_that_nothing_names_counts_where_files_merge() -> None:
+    how = "parameter_merge_strategies: {default: merge}\n"
+    files = {
+        "1.env": f"{how}parameter_defaults: {{below: 10.0.0.0}}\n",
+        "2.env": f"{how}parameter_defaults: {{below: /8}}\n",
+        "a.yaml": BELOW["a.yaml"],
+        "unnamed.yaml": HEAD + "parameters: {below: {type: comma_delimited_list}}\n",
+    }
+    definition = StackDefinition(f"{HEAD}resources: {{a: {{type: a.yaml}}}}\n", None, None, files, ("1.env", "2.env"))
+    assert refusals(lambda: definition.stack("web", SHIPPED), "code", "message") == [
+        ("bad-environment", "`below` can't be merged: its type is not known")
     ]
 
 
