@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from datalog_gate.base.diagnostics import Advice, Diagnostic, Span
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Span, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.gc import paused
@@ -45,6 +45,8 @@ from datalog_gate.template.tree import Steps, Tree
 
 _SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs", "conditions")
 _CFN_SECTIONS = ("Description", "Parameters", "Mappings", "Resources", "Outputs", "Conditions")
+_GROUPED = ("OS::stack_id", "OS::project_id")
+"""The parameters that Heat adds and that groups may have."""
 _PER_NAME = 5
 """The steps of reading a condition or an output, besides its functions."""
 
@@ -260,6 +262,8 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     outputs = _section(tree, document, data, dialect.key("outputs"))
     tree.spend(steps_of_section(section, given) + _PER_NAME * (len(scope.conditions) + len(outputs)))
     parameters = _read_parameters(scope, section, given)
+    if groups := data.get("parameter_groups"):
+        _check_groups(tree, document, groups, dict.fromkeys((*section, *_GROUPED)))
     description = data.get(dialect.key("description"))
     place = document.key_place((next(name for name in VERSION_KEYS if name in data),))
     return Stack(
@@ -332,6 +336,37 @@ def _read_parameters(scope: Scope, section: Mapping[str, Data], given: Mapping[s
         tree.sources.pop(document.file, None)
     _take_parameters(scope, parameters, given)
     return parameters
+
+
+def _check_groups(tree: Tree, document: Document, groups: Data, names: Collection[str]) -> None:
+    """Report what is wrong in the groups of the parameters with these names (heat/engine/parameter_groups.py)."""
+    if not isinstance(groups, list):
+        place = document.key_place(("parameter_groups",))
+        tree.report("bad-template", "the section `parameter_groups` must be a list", place)
+        return
+    grouped: set[str] = set()
+    for at, group in enumerate(groups):
+        path = ("parameter_groups", at)
+        members = group.get("parameters") if isinstance(group, dict) else None
+        if not isinstance(members, list):
+            is_meant = isinstance(group, dict) and "parameters" not in group
+            near = tree.near("parameters", group) if is_meant else None
+            message = "a group of parameters needs `parameters`, a list of their names"
+            if isinstance(near, Advice):
+                message, path = f"a group of parameters has no key `{near.meant}`", (*path, near.meant)
+            tree.report(
+                "bad-template", message, document.key_place(path), near and suggest_name("parameters", mark="`")
+            )
+            continue
+        for index, name in enumerate(members):
+            place = document.place((*path, "parameters", index))
+            if not isinstance(name, str) or name not in names:
+                tree.report("bad-reference", f"there is no parameter `{name}`", place, tree.near(name, names))
+            elif name in grouped:
+                tree.report("bad-template", f"the parameter `{name}` is in a group already", place, "leave it out here")
+            else:
+                grouped.add(name)
+        tree.spend(len(members))
 
 
 def _locate_section(document: Document | None, dialect: Dialect, place: Span | None, path: Path) -> Span | None:
