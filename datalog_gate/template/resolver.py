@@ -256,7 +256,7 @@ class Scope:
                     looked_at = (problem for problem in problems[before:] if problem.code not in _OF_FUNCTIONS)
                     problems[before:], self.tree.newer = looked_at, newer
                     return whole
-            elif name == "contains" and isinstance(raw, list):
+            elif name in ("contains", "list_join") and isinstance(raw, list):
                 arguments = [self.resolve(part, (*path, at), names) for at, part in enumerate(raw)]
             else:
                 arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw

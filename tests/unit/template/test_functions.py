@@ -69,6 +69,7 @@ def test_what_is_left_out_of_nothing_is_not_looked_at() -> None:
         ({"get_param": "OS::stack_name"}, "web"),
         ({"get_resource": "net"}, ResourceId("web/net")),
         ({"get_attr": ["value", "value"]}, "7"),
+        ({"list_join": [",", {"if": ["never", ["a"]]}]}, ""),
         ({"list_join": [",", ["a", None, "b"], ["c"], [{"x": 1}]]}, 'a,,b,c,{"x": 1}'),
         ({"str_replace": {"template": "$a-$ab-$a", "params": {"$a": "1", "$ab": "$a"}}}, "1-$a-1"),
         (
