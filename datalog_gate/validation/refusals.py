@@ -402,6 +402,12 @@ def _refers(data: Data, resources: Mapping[str, Data]) -> bool:
     return isinstance(data, list) and any(_refers(part, resources) for part in data)
 
 
+@lru_cache(maxsize=1024)
+def _letters(name: str) -> str:
+    """The letters and digits of a type's name, without their case: all that OS:Neutron:Net has of OS::Neutron::Net."""
+    return "".join(filter(str.isalnum, name)).lower()
+
+
 def _own(name: str) -> str:
     """The name of a type without its service."""
     return name.rpartition("::")[2]
@@ -412,7 +418,7 @@ def _closest_type(name: str, types: tuple[str, ...]) -> str | None:
     """The type that was probably meant: of the same service with a similar name, of a similar service with the same
     name, or with the same letters."""
     service, _, own = name.rpartition("::")
-    if same := next((known for known in types if known.lower() == name.lower()), slip(name, types)):
+    if same := next((known for known in types if _letters(known) == _letters(name)), slip(name, types)):
         return same
     parts = [known.rpartition("::") for known in types]
     if near := closest(own, [word for part, _, word in parts if part == service]):

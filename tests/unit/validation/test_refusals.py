@@ -53,6 +53,9 @@ PROPERTIES = {
     "did you mean `OS::Cinder::Volume`?",
     "v: {type: os::cinder::volume}": "3:13 error[unknown-type] there is no resource type os::cinder::volume; "
     "did you mean `OS::Cinder::Volume`?",
+    "n: {type: 'OS:Neutron:Net'}": "3:13 error[unknown-type] there is no resource type OS:Neutron:Net; "
+    "did you mean `OS::Neutron::Net`?",
+    "v: {type: ''}": "3:3 error[bad-template] the resource `v` needs a `type`",
     "v: {type: Acme::Volume}": "3:13 warning[unknown-type] the resource type Acme::Volume is not in the catalogue: its "
     "properties are not checked; map it in an environment, or give the catalogue of its plugin with --catalogue",
     "n: {type: lib/net.yml}": "3:13 error[unknown-type] there is no resource type lib/net.yml; the name of a template "
