@@ -37,6 +37,15 @@ _SHOW = "show"
 """The attribute that all types have."""
 _MAYBE_EMPTY = ("0", "[]", "{}", "False")
 """Texts of values that are empty for Heat, whose constraints look at what was given."""
+_PARAMETERS = {
+    "string": "string",
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "list": "comma_delimited_list",
+    "map": "json",
+}
+"""The type of a template's parameter for each kind of property."""
 _OF_MEMBERS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP)
 """The groups whose attributes are those of their members."""
 _REFERENCES = frozenset({"get_resource", "get_attr", "Fn::GetAtt"})
@@ -147,6 +156,7 @@ class _RefusalSearch:
             self._check_parameters(stack, resource)
             if resource.type.endswith(TEMPLATE_ENDINGS):
                 self._check_policies(stack, resource, None)
+                self._check_facade(resource)
         if kind and not resource.external and not kind.is_placeholder:
             self._add_mistakes(stack, resource, self._mistakes(kind, resource.properties))
             self._check_policies(stack, resource, kind)
@@ -285,6 +295,26 @@ class _RefusalSearch:
                 message = f"{owner} needs the property `{parameter.name}`"
                 help_ = f"add `{parameter.name}`, a parameter of type {parameter.type}"
                 self._add("missing-property", message, resource.locate(()), help_, stack.depth == 0)
+
+    def _check_facade(self, resource: Resource) -> None:
+        """A template to which an environment maps a type of Heat must have its properties and attributes, and need no
+        other property (heat/engine/resources/template_resource.py:200)."""
+        kind, nested = self.catalogue.type(resource.declared), resource.nested
+        external = resource.written(("external_id",), frozenset())
+        if kind is None or nested is None or external or resource.hides(("type",), True):
+            return
+        types = {parameter.name: parameter.type for parameter in nested.parameters}
+        lacks = [f"the output `{name}`" for name in kind.attributes if name not in (*nested.outputs, _SHOW)]
+        for part in kind.properties:
+            wanted = _PARAMETERS.get(part.kind)
+            if types.get(part.name, None if part.required else wanted) != wanted:
+                lacks.append(f"the parameter `{part.name}` of type {wanted}")
+        needed = (parameter for parameter in nested.parameters if "default" not in parameter.attributes)
+        lacks += [f"a default of its parameter `{other.name}`" for other in needed if other.name not in kind.parts]
+        if lacks:
+            message = f"{resource.type} takes the place of {resource.declared} and lacks {', '.join(lacks)}"
+            place = self._mapping_place(resource) or resource.locate(("type",))
+            self._add("missing-property", message, place, "add what it lacks, or map a type that Heat does not have")
 
     def _check_policies(self, stack: Stack, resource: Resource, kind: ResourceType | None) -> None:
         if resource.deletion_policy == "Snapshot" and not (kind and kind.snapshot):

@@ -410,6 +410,25 @@ def test_a_mistake_in_an_environment_is_placed_there(tmp_path: Path) -> None:
     ]
 
 
+def test_a_template_in_the_place_of_a_type_has_its_properties_and_attributes(tmp_path: Path) -> None:
+    files = {
+        "t.yaml": f"{HEAD}resources:\n  a: {{type: OS::Heat::WaitCondition}}\n  b: {{type: OS::Heat::RandomString}}\n",
+        "e.yaml": "resource_registry:\n  OS::Heat::WaitCondition: w.yaml\n  OS::Heat::RandomString: r.yaml\n",
+        "w.yaml": f"{HEAD}parameters: {{count: {{type: json, default: {{}}}}, more: {{type: string}}}}\n"
+        "resources: {}\n",
+        "r.yaml": f"{HEAD}parameters: {{length: {{type: number, default: 1}}}}\nresources: {{}}\n"
+        "outputs: {value: {value: x}}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert said("t.yaml", "e.yaml", folder=tmp_path) == [
+        "e2:28 error[missing-property] w.yaml takes the place of OS::Heat::WaitCondition and lacks the output `data`, "
+        "the parameter `count` of type number, the parameter `handle` of type string, the parameter `timeout` of type "
+        "number, a default of its parameter `more`; add what it lacks, or map a type that Heat does not have",
+        "t3:3 error[missing-property] w.yaml needs the property `more`; add `more`, a parameter of type string",
+    ]
+
+
 SUBNET = "OS::Neutron::Subnet, properties: {network: n, cidr: 10.0.0.0/24"
 OF_NETWORKS = "allocate_network, fixed_ip, floating_ip, network, port, port_extra_properties, subnet, tag, uuid"
 
