@@ -338,8 +338,8 @@ class Names:
             kinds = NO_KIND
             for word in column.kinds:
                 if word not in KINDS:
-                    near = closest(word, KINDS) or ", ".join(KINDS)
-                    self._report("kind-mismatch", f"there is no kind {word}", column.span, suggest_name(near))
+                    near = suggest_name(closest(word, KINDS), f"one of {', '.join(KINDS)}")
+                    self._report("kind-mismatch", f"there is no kind {word}", column.span, near)
                 kinds |= KINDS.get(word, Kind.ANY)
             columns.append(Column(column.name, kinds or Kind.ANY))
         names = [column.name for column in columns]

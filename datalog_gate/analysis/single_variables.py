@@ -112,6 +112,6 @@ def _diagnose(
     if name.startswith("_") or not (every or near or occurrence.column):
         return None
     if not suggestion and (aggregate := rows.get(span)):
-        terms = ", ".join(map(print_term, (*aggregate.terms, occurrence.variable)))
+        terms = ", ".join(term for term in map(print_term, (*aggregate.terms, occurrence.variable)) if term != "_")
         suggestion = f"add it to the terms, `{aggregate.function}{{ {terms} : ... }}`, to take each row separately"
     return Diagnostic("used-once", message, span, suggestion or (quoted if occurrence.column else wildcard), "warning")

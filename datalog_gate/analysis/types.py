@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import Advice, Code, Diagnostic, Severity, Sp
 from datalog_gate.base.records import dataclass, field, replace
 from datalog_gate.base.values import NO_KIND, NOT_NULL, Kind, kind_of
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
-from datalog_gate.schema.signatures import CALLS, KIND_TESTS
+from datalog_gate.schema.signatures import CALLS, INTERPOLATE, KIND_TESTS
 
 BUT_NULL, BUT_MIXED = ~Kind.NULL, ~Kind.MIXED
 ORDERED = Kind.NUMBER | Kind.STRING
@@ -286,6 +286,10 @@ class Inference:
         elif Kind.NULL in given and Kind.NULL not in wanted:
             name = name_of(operand)
             message = f"{name} may be null here"
+            if isinstance(operand, ir.Var) and not operand.name:  # of `??`
+                advice = f"write a default that is not null, `{default}`, for which the rule matches"
+                self._report("nullable", message, span, advice)
+                return
             condition = f"{name} != null"
             advice = Advice(
                 f"give a default for which the rule matches, `{name} ?? {default}`; with `{condition}` a missing value "
@@ -329,22 +333,23 @@ class Inference:
 
 
 def _takes(name: str) -> str:
-    return f"{name} takes"
+    return "an f-text takes" if name == INTERPOLATE else f"{name} takes"
 
 
-def _advice(what: str, wanted: Kind, given: Kind, operand: ir.Operand | None) -> str:
+def _advice(what: str, wanted: Kind, given: Kind, operand: ir.Operand | None) -> str | None:
     """What to write in place of a value of the wrong kind."""
     if what == _takes("+") and Kind.STRING in given:
         return "join strings with the condition concat(left, right, text), and use text"
     if given & BUT_NULL == Kind.RESOURCE:
         return "resources have only = and !=: read a column of it, such as name"
+    otherwise = None if what.endswith((" takes", " compares")) else NEVER_MEET
     plain = wanted & ~(Kind.RESOURCE | Kind.NULL)
     if plain == Kind.NUMBER and given == Kind.STRING:
         if isinstance(operand, ir.Var):
             return f"convert it with the condition int({name_of(operand)}, number), and use number"
         if not isinstance(operand, ir.Const) or not str(operand.value).strip().lstrip("-").isdecimal():
-            return NEVER_MEET
-    return ADVICE.get((plain, given), NEVER_MEET)
+            return otherwise
+    return ADVICE.get((plain, given), otherwise)
 
 
 def _widest(sign: str, limit: ir.Operand) -> str:

@@ -62,13 +62,14 @@ def compile_search(pattern: str, ignore_case: bool = False) -> Search:
     return Search(find, compiled.groups)
 
 
-def find_problem(pattern: object, group: object = 0) -> tuple[str, str] | None:
+def find_problem(pattern: object, group: object = None) -> tuple[str, str] | None:
     """Why rules with this pattern, of which they read a group, can't be loaded, and what to do; None if they can. A
     pattern that is not a text is not known yet."""
     try:
         search = compile_search(pattern if isinstance(pattern, str) else "")
-        if isinstance(pattern, str) and isinstance(group, int) and group > search.groups:
-            return f"the pattern has {format_count(search.groups, 'group')}", "put what you want in parentheses"
+        if isinstance(pattern, str) and isinstance(group, int) and not 1 <= group <= search.groups:
+            advice = "put what you want in parentheses" if group > 0 else "groups are counted from 1"
+            return f"the pattern has {format_count(search.groups, 'group')}", advice
     except ImportError:
         return "regular expressions need RE2, which is not installed", "pip install google-re2"
     except ValueError as error:

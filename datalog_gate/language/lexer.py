@@ -178,8 +178,8 @@ class Source:
                 both = f"write {text.removeprefix('f')[0]} at both ends of the string"
                 return self.refused(token, "the string does not end on its line", both, "bad-string")
             case "bad_number":
-                quotes = Advice(f'write it in quotes, `"{text}"`', f'"{text}"') if len(text) < 40 else None
-                return self.refused(token, f"{_shown(text)} is not a number", quotes, "bad-number")
+                advice = _suggest_number(text) if len(text) < 40 else None
+                return self.refused(token, f"{_shown(text)} is not a number", advice, "bad-number")
             case "bad_comment":
                 sign = token._replace(end=token.start + 2)
                 return self.refused(sign, "the comment does not end", "close it with `*/`")
@@ -226,3 +226,15 @@ def _shown(text: str) -> str:
     if text.isprintable():
         return f"`{text}`" if len(text) <= 40 else f"`{text[:37]}...`"
     return " ".join(f"U+{ord(char):04X}" for char in text[:4])
+
+
+def _suggest_number(text: str) -> Advice:
+    """What to write for a number that can't be read: the number, or a text."""
+    quoted = f'"{text}"'
+    if re.fullmatch(r"0x[0-9a-fA-F]+|[0-9_]+", text):
+        return suggest_code(str(int(text, 16)) if text[:2] == "0x" else text.replace("_", ""), "`")
+    if unit := re.fullmatch(r"([0-9]+)[A-Za-z]+", text):
+        return Advice(
+            f"write the number without its unit, `{unit[1]}`, or a text in quotes, `{quoted}`", unit[1], quoted
+        )
+    return Advice(f"write it in quotes, `{quoted}`", quoted)

@@ -551,6 +551,8 @@ class Parser:
         kinds: list[str] = []
         while self.take("or" if kinds else ":"):
             kinds.append(self.word("a kind", quoted=False))
+        if kinds and self.token.text in ("|", "||"):
+            raise self.source.refused(self.token, f"found `{self.token.text}`, expected `or`", suggest_code("or", "`"))
         return ast.DeclaredColumn(name, tuple(kinds), span=self.since(start))
 
     def exports(self) -> ast.Export:

@@ -50,7 +50,7 @@ def _find(body: BodyFacts, sizes: Sizes) -> Found:
     for (number, span), size in numbers.items():
         if number > MOST[size.unit]:
             message = f"{size.name} is in {size.unit}, and never as large as {number}"
-            yield warn("kind-mismatch", message, span, f"write the number of {size.unit}, {_guess(number, size.unit)}")
+            yield warn("kind-mismatch", message, span, f"write the number of {size.unit}{_guess(number, size.unit)}")
 
 
 def _find_sizes(body: BodyFacts, review: Review) -> Sizes:
@@ -62,12 +62,14 @@ def _find_sizes(body: BodyFacts, review: Review) -> Sizes:
     return sizes
 
 
-def _guess(number: float, unit: str) -> str:
-    """The number that was probably meant, at most a TiB."""
+def _guess(number: int, unit: str) -> str:
+    """The number that was probably meant, at most a TiB, after a comma; nothing if no other unit gives a whole one."""
     step = STEP if number % STEP == 0 else 1000
     while number > MOST[unit] / 64:
-        number /= step
-    return f"{number:g}"
+        number, rest = divmod(number, step)
+        if rest:
+            return ""
+    return f", {number}"
 
 
 def _numbers(operand: ir.Operand, body: BodyFacts, span: Span) -> Iterator[tuple[int, Span]]:
