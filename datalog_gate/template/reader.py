@@ -346,7 +346,7 @@ def _check_groups(tree: Tree, document: Document, groups: Data, names: Collectio
         return
     grouped: set[str] = set()
     for at, group in enumerate(groups):
-        path = ("parameter_groups", at)
+        path: Path = ("parameter_groups", at)
         members = group.get("parameters") if isinstance(group, dict) else None
         if not isinstance(members, list):
             is_meant = isinstance(group, dict) and "parameters" not in group
