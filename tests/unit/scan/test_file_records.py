@@ -45,6 +45,8 @@ CONTENTS |= {
     "deep/part.yaml": CONTENTS["part.yaml"],
     "deep/web.yaml": CONTENTS["web.yaml"],
 }
+HIDDEN = (".first", ".second")
+"""What stands, or stood, in the place of the folder `deep`: one of them is missing while that is no link."""
 PAUSES = (0, 0, 10**6, 3 * 10**8, 9 * 10**8, 10**9, 25 * 10**8, 10**10, 10**11)
 SECOND = 1_000_000_000
 
@@ -68,11 +70,11 @@ class Disk:
         self.times[path.stat().st_ino] = now if mtime is None else mtime, now
 
     def change(self, random: Random) -> None:
-        """Do something to a file, then wait."""
+        """Do something to a file or a folder, then wait."""
         name = random.choice([*CONTENTS])
         path, other = self.folder / name, self.folder / random.choice([*CONTENTS])
         text = random.choice(CONTENTS[name])
-        match random.randrange(8):
+        match random.randrange(9):
             case 0 | 1 if not path.is_symlink() or path.exists():
                 path.write_text(text)
                 self.touch(path)
@@ -99,7 +101,21 @@ class Disk:
                 self.touch(other, self.times[other.stat().st_ino][0])
             case 7:
                 path.unlink(missing_ok=True)
+            case 8:
+                self.exchange_folders(random)
         self.now += random.choice(PAUSES)
+
+    def exchange_folders(self, random: Random) -> None:
+        """Put one of the hidden folders, or a link to it, in the place of the other folder."""
+        folder, hidden = self.folder / "deep", [self.folder / name for name in HIDDEN]
+        if folder.is_symlink():
+            folder.unlink()
+        else:
+            folder.rename(next(path for path in hidden if not path.exists()))
+        if random.random() < 0.5:
+            folder.symlink_to(random.choice(HIDDEN))
+        else:
+            random.choice(hidden).rename(folder)
 
 
 @dataclass
@@ -133,7 +149,8 @@ def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
     def make(seed: int) -> Disk:
         disk = Disk(tmp_path / str(seed), Random(seed).choice([1, 4_000_000, SECOND, 2 * SECOND]))
-        (disk.folder / "deep").mkdir(parents=True)
+        for name in ("deep", HIDDEN[0]):
+            (disk.folder / name).mkdir(parents=True)
         patched.setattr(os, "stat", lambda path, **more: disk.status(stat(path, **more)))
         patched.setattr(os, "fstat", lambda file: disk.status(fstat(file)))
         patched.setattr(time, "time_ns", lambda: disk.now)
