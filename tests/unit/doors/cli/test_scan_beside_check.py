@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from datalog_gate.engine.sql.database import open_database
-from datalog_gate.files.discovery import discover_templates
+from datalog_gate.files.discovery import FOLDER_ENVIRONMENT, FOLDER_TEMPLATE, environments_of
 from datalog_gate.scan.scan_store import Page, ScanStore
 from tests.commands import run, write_files
 
@@ -37,45 +38,63 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_scan_decides_as_check_however_a_path_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scanned = scan(capsys)
+    scanned = scan(capsys, folder / "rules")
     assert {root: outcome for root, (_, outcome) in scanned.items()} == {
         "deep/open.yaml": "allow_with_warnings",
         "deep/template.yaml": "deny",
         "web.yaml": "deny",
     }
-    for way in ("stacks", "./stacks/", "link", str(folder / "stacks"), "rules/../stacks"):
-        assert check_each(capsys, way) == scanned, way
+    for way in ways(folder):
+        assert check_each(capsys, folder / "rules", way, scanned) == scanned, way
 
 
 def test_a_scan_decides_as_check_on_each_fixture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(folder / "stacks")
     shutil.copytree(FIXTURES, folder / "stacks")
-    scanned = scan(capsys)
+    scanned = scan(capsys, folder / "rules")
     assert len(scanned) > 10
-    assert check_each(capsys, "stacks") == scanned
+    assert check_each(capsys, folder / "rules", "stacks", scanned) == scanned
 
 
-def scan(capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[str, str]]:
+def ways(folder: Path) -> Iterator[str]:
+    """The folder of the stacks in each way it can be written, from one working directory after the other."""
+    yield from ("stacks", "./stacks/", "link", str(folder / "stacks"), str(folder / "link"), "rules/../stacks")
+    for place, way in (("rules", "../stacks"), ("stacks", ""), ("link", "./")):
+        os.chdir(folder / place)
+        yield way
+    os.chdir(folder)
+
+
+def scan(capsys: pytest.CaptureFixture[str], rules: Path) -> dict[str, tuple[str, str]]:
     """The id and outcome of the decision on each template below `stacks`, by its path there."""
-    assert run(capsys, "scan", "run", "--folder", "stacks", "--rules", "rules")[0] in (0, 1)
+    assert run(capsys, "scan", "run", "--folder", "stacks", "--rules", rules)[0] in (0, 1)
     with open_database("datalog-gate.duckdb") as database:
         stacks = ScanStore(database).stacks_page(Page(limit=99))
     return {stack["root"]: (stack["decision"], stack["outcome"]) for stack in stacks}
 
 
-def check_each(capsys: pytest.CaptureFixture[str], way: str) -> dict[str, tuple[str, str]]:
+def check_each(
+    capsys: pytest.CaptureFixture[str], rules: Path, way: str, roots: Iterable[str]
+) -> dict[str, tuple[str, str]]:
     """As `scan`, from a check of the whole folder that is so written, and from one of each template in it."""
-    together, alone = check(capsys, way), {}
-    for template in discover_templates(Path(way)).templates:
-        environments = [f"--environment={path}" for path in template.environments]
-        decision = check(capsys, f"--files-root={way}", *environments, template.source)[template.source]
-        assert decision == together[template.source], template.path
-        alone[os.path.relpath(template.path, way)] = decision
+    folder, alone = way or ".", {}
+    together = check(capsys, rules, folder, folder)
+    for root in roots:
+        source = os.path.dirname(root) if os.path.basename(root) == FOLDER_TEMPLATE else root
+        path = os.path.join(way, root)
+        environments = [name for name in environments_of(path) if os.path.basename(name) != FOLDER_ENVIRONMENT]
+        options = [f"--files-root={folder}", *(f"--environment={name}" for name in environments)]
+        alone[root] = check(capsys, rules, folder, *options, os.path.join(way, source))[source or "."]
+        assert alone[root] == together[source or "."], path
     assert len(alone) == len(together)
     return alone
 
 
-def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, tuple[str, str]]:
-    """The id and outcome of each template's decision."""
-    lines = run(capsys, "check", "--rules=rules", "--format=json", *arguments)[1].splitlines()
-    return {(data := json.loads(line)).get("template", arguments[-1]): (data["id"], data["outcome"]) for line in lines}
+def check(capsys: pytest.CaptureFixture[str], rules: Path, folder: str, *arguments: str) -> dict[str, tuple[str, str]]:
+    """The id and outcome of each template's decision, by its path in the folder."""
+    lines = run(capsys, "check", f"--rules={rules}", "--format=json", *arguments)[1].splitlines()
+    decisions = [json.loads(line) for line in lines]
+    return {
+        os.path.relpath(decision.get("template", arguments[-1]), folder): (decision["id"], decision["outcome"])
+        for decision in decisions
+    }
