@@ -10,7 +10,7 @@ from datalog_gate.base.errors import GateError, InputError, RulesError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Decision, Violation
 from datalog_gate.explain.explanation import Explanation, ExplanationLine
-from datalog_gate.pages.drawing import WORDS, Drawing, draw
+from datalog_gate.pages.drawing import WORDS, Drawing, draw, find_neighbours
 from datalog_gate.pages.fix_diff import DiffLine, find_diff
 from datalog_gate.pages.source_lines import (
     Mark,
@@ -114,6 +114,8 @@ class DecisionPage:
     drawings: tuple[Drawing, ...]
     resource_findings: Mapping[str, int]
     """The number of the first finding of each resource, by path."""
+    neighbours: Mapping[str, str]
+    """The names of the neighbours of these, where the graph does not show each."""
     policies: tuple[PolicyPart, ...]
     more: int
     """The number of findings left out."""
@@ -215,6 +217,12 @@ def build_page(
         changes=tuple(_list_changes(explanation, stacks)),
         drawings=tuple(drawing for stack in stacks if stack.resources for drawing in draw(stack, words)),
         resource_findings=first,
+        neighbours={
+            path: _cut(", ".join(names))
+            for stack in stacks
+            for path, names in find_neighbours(stack).items()
+            if path in first
+        },
         policies=tuple(
             sorted(
                 (

@@ -123,6 +123,18 @@ def draw(root: Stack, words: Mapping[str, Sequence[str]]) -> Iterator[Drawing]:
     yield from (_draw_stack(stack, words, fold) for stack, fold in (*shown, *folded)[:DRAWINGS])
 
 
+def find_neighbours(root: Stack) -> Mapping[str, Sequence[str]]:
+    """The names of what each resource needs and of what needs it, by path, in stacks that are not drawn completely."""
+    neighbours: dict[str, list[str]] = {}
+    for stack in root.walk():
+        named = {resource.name: resource for resource in stack.resources} if len(stack.resources) > WHOLE else {}
+        for name, resource in named.items():
+            for need in filter(named.__contains__, resource.requires):
+                neighbours.setdefault(resource.id.path, []).append(need)
+                neighbours.setdefault(named[need].id.path, []).append(name)
+    return neighbours
+
+
 def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]], folded: bool) -> Drawing:
     inside: dict[str, list[str]] = {}
     for path, several in words.items():

@@ -20,7 +20,7 @@ from datalog_gate.doors.cli.reports import html
 from datalog_gate.explain.template_change import TemplateChange
 from datalog_gate.files.templates import read_stack
 from datalog_gate.pages.decision_page import build_page
-from datalog_gate.pages.drawing import MOST, WHOLE, draw
+from datalog_gate.pages.drawing import MOST, draw
 from datalog_gate.pages.fix_diff import find_diff
 from datalog_gate.pages.layout import HEIGHT
 from datalog_gate.pages.source_lines import Mark, SourceTexts, mark_lines, mark_mistake
@@ -199,20 +199,31 @@ def test_a_stack_of_300_resources_of_which_half_have_findings_takes_less_than_10
 
 
 def test_a_small_stack_is_drawn_whole_and_a_larger_one_by_its_findings() -> None:
-    texts = [f"  v{at}: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n" for at in range(WHOLE + 1)]
+    texts = [f"  v{at}: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n" for at in range(60 + 1)]
     texts.append("  n: {type: OS::Neutron::Net}\n")
     small, large = (
         read_stack(template=f"{HEAD}resources:\n{''.join(chosen)}", stack_name="s") for chosen in (texts[2:], texts)
     )
-    assert [len(drawing.nodes) for stack in (small, large) for drawing in draw(stack, {})] == [WHOLE, 2]
+    assert [len(drawing.nodes) for stack in (small, large) for drawing in draw(stack, {})] == [60, 2]
     [drawing] = draw(large, {"s/v7": ["warn", "deny"]})
     assert [(node.path, node.word, node.findings, node.lists) for node in drawing.nodes] == [
-        ("s/v7", "deny", 2, -1), ("s/n", "", 0, -1), (f"{WHOLE} Cinder Volume", "", 0, 0),
+        ("s/v7", "deny", 2, -1), ("s/n", "", 0, -1), ("60 Cinder Volume", "", 0, 0),
     ]  # fmt: skip
-    assert drawing.others == (("Cinder Volume", tuple(f"v{at}" for at in range(WHOLE + 1) if at != 7)),)
+    assert drawing.others == (("Cinder Volume", tuple(f"v{at}" for at in range(60 + 1) if at != 7)),)
     assert drawing.left_out == 0
     [drawing] = draw(large, {f"s/v{at}": ["deny"] for at in range(MOST + 9)})
     assert (len(drawing.nodes), drawing.left_out) == (MOST + 2, 9)
+
+
+def test_a_finding_of_a_large_stack_lists_its_neighbours() -> None:
+    volumes = "".join(f"  v{at}: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n" for at in range(60))
+    server = "{type: OS::Nova::Server, depends_on: [v3, v7], properties: {flavor: huge}}"
+    last = "  late: {type: OS::Cinder::Volume, depends_on: web, properties: {size: 1}}\n"
+    page = write_page(f"{HEAD}resources:\n{volumes}  web: {server}\n{last}")
+    near = '<details><summary>Neighbours</summary><p class="mono">(.*?)</p></details>'
+    assert re.findall(near, page) == ["v3,<wbr> v7,<wbr> late"]
+    small = write_page(f"{HEAD}resources:\n{volumes.partition('  v8')[0]}  web: {server}\n{last}")
+    assert re.findall(near, small) == []
 
 
 LINKED = f"""{HEAD}resources:
@@ -243,7 +254,9 @@ def test_what_more_than_five_need_is_a_tag_and_what_follows_is_no_edge(number: i
 """
         for at in range(number)
     )
-    [drawing] = draw(read_stack(template=f"{HEAD}resources:\n  net: {{type: OS::Neutron::Net}}\n{servers}"), {})
+    template = f"{HEAD}resources:\n  net: {{type: OS::Neutron::Net}}\n{servers}"
+    [drawing] = draw(read_stack(template=template), {})
+    assert write_page(template).count('class="tag tone0"') == (0 if number == 5 else 7)
     if number == 5:
         assert (len(drawing.arrows), drawing.tags) == (5, ())
     else:
@@ -294,6 +307,23 @@ def test_the_legend_names_the_signs_that_occur_and_each_edge_is_marked_at_its_en
     )
     assert re.findall('<use class="near" href="#(.*?)"/>', page) == ["d0-e0-0"] * 2
     assert 'id="d0-e0-0"' in page
+
+
+def test_the_legend_has_the_other_signs_and_red_edges(folder: Path) -> None:
+    node = "{type: OS::Nova::Server, properties: {flavor: huge, image: i}}"
+    template = f"{HEAD}resources:\n  a: {node}\n  b: {node.replace(', prop', ', depends_on: a, prop')}\n  w: {node}\n"
+    template += "  v: {type: OS::Cinder::Volume, properties: {size: 200}}\n"
+    (folder / "old.yaml").write_text(f"{HEAD}resources:\n  v: {template.partition('  v: ')[2]}")
+    waiver = "{id: W, policy: flavor, subject: w, owner: o, reason: r, expires: 2127-01-01}"
+    (folder / "waivers.yaml").write_text(f"waivers: [{waiver}]\n")
+    page = write_page(template, "--waivers", "waivers.yaml")
+    [legend] = re.findall('<ul class="legend">(.*?)</ul>', page, re.S)
+    arrow = "an arrow leads from what is needed to what needs it, dashed if by depends_on"
+    assert Page(legend).text == f"✕ denied i recorded ~ waived {arrow} → both ends are denied"
+    assert page.count('class="edge explicit grave"') == 1
+    old = write_page(template, "--waivers", "waivers.yaml", "--against", "old.yaml")
+    [legend] = re.findall('<ul class="legend">(.*?)</ul>', old, re.S)
+    assert "= there before" in Page(legend).text
 
 
 def test_a_group_is_one_node_and_is_drawn_apart_where_its_members_have_findings() -> None:

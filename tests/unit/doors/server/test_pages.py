@@ -41,8 +41,8 @@ scan_store = {folder}/scan
 class Browser:
     """Asks for pages with a cookie, of the operator's token or of a user of Keystone, and fills in forms."""
 
-    def __init__(self, folder: Path) -> None:
-        (folder / "server.conf").write_text(CONF.format(folder=folder))
+    def __init__(self, folder: Path, text: str = CONF) -> None:
+        (folder / "server.conf").write_text(text.format(folder=folder))
         self.folder, conf = folder, read_config(folder / "server.conf")
         self.server = create_server(conf)
         self.applications = [create_app(conf, self.server, trust) for trust in (trust_token(TOKEN), trust_users)]
@@ -152,9 +152,10 @@ def test_the_cloud_page_counts_open_findings_by_policy_project_and_owner_and_plo
     assert text_of(answer) == (
         "Cloud Stacks 6 Open findings 3 Open findings over time 0 1 2 3 4 2027-03-01: 4 open, 4 new, 0 resolved "
         "2027-03-04: 3 open, 0 new, 1 resolved 2027-03-01 2027-03-04 These days as a table Day New Resolved Open "
-        "2027-03-01 4 0 4 2027-03-04 0 1 3 By policy Policy Open Share size 2 ssh 1 By project Project Open Share p2 2 "
-        "p1 1 By owner Owner Open Share user-0 1 user-1 1 user-3 1 Waiting for approval Nothing is waiting. Newest "
-        "decisions There are no decisions yet. Try a template ."
+        "2027-03-01 4 0 4 2027-03-04 0 1 3 By policy Policy Open Share size 2 findings of size ssh 1 findings of ssh "
+        "By project Project Open Share p2 2 findings of p2 p1 1 findings of p1 By owner Owner Open Share user-0 1 "
+        "user-1 1 user-3 1 Waiting for approval Nothing is waiting. Newest decisions There "
+        "are no decisions yet. Try a template ."
     )
     shares = re.findall(r'<rect width="([\d.]+)"', answer.text)
     assert shares == ["66.7", "33.3", "66.7", "33.3", "33.3", "33.3", "33.3"]
@@ -371,11 +372,12 @@ def test_lists_are_searched_and_sorted_and_keep_both_on_the_next_page(browser: B
     assert rows_of(browser.get("/pages/stacks?search=STACK-4")) == ["stack-4"]
     assert rows_of(browser.get("/pages/stacks?sort=findings"))[:3] == ["stack-0", "stack-3", "stack-5"]
     assert rows_of(browser.get("/pages/policies?search=reach")) == ["ssh"]
-    for name in ("web", "db"):
+    for name in ("db", "web"):
         browser._operator.simulate_post(
             "/v2/decisions", json={"template": template(0), "stack_name": name}, headers={"X-Auth-Token": TOKEN}
         )
-    assert rows_of(browser.get("/pages/decisions")) == ["db", "web"]
+    assert rows_of(browser.get("/pages/decisions")) == ["web", "db"]
+    assert rows_of(browser.get("/pages/decisions?sort=name")) == ["db", "web"]
     assert rows_of(browser.get("/pages/decisions?search=E")) == ["web"]
     query = {"search": "b", "sort": "name", "limit": 1}
     headers = {"X-Auth-Token": TOKEN}
@@ -419,6 +421,35 @@ def test_each_page_answers_head_without_a_body(browser: Browser) -> None:
     paths = [*(view.path.format(**names) for view in VIEWS), "/pages/style.css", "/pages/sign-in"]
     answers = [browser._ask("HEAD", path, "", TOKEN) for path in paths]
     assert {(answer.status_code, answer.content) for answer in answers} == {(200, b"")}
+
+
+def test_numbers_lead_to_what_they_count(browser: Browser) -> None:
+    linked = re.compile(r'<a href="(/pages/[^"]*)">(\d+)<')
+    numbers = [*linked.findall(browser.get("/pages").text), *linked.findall(browser.get("/pages/policies").text)]
+    assert numbers == [
+        ("/pages/stacks", "6"), ("/pages/stacks?sort=findings", "3"),
+        ("/pages/policies/size#findings", "2"), ("/pages/policies/ssh#findings", "1"),
+        ("/pages/stacks?project=p2", "2"), ("/pages/stacks?project=p1", "1"),
+        ("/pages/policies/size#findings", "2"), ("/pages/policies/ssh#findings", "1"),
+    ]  # fmt: skip
+    for path, number in numbers:
+        page = browser.get(path.partition("#")[0])
+        if "policies" in path:
+            assert len(re.findall('<td class="text">', page.text)) == int(number)
+        elif path == "/pages/stacks":
+            assert len(rows_of(page)) == int(number)
+        else:
+            assert sum(int(findings) for _, findings in linked.findall(page.text)) == int(number)
+
+
+def test_a_waiver_that_would_have_no_effect_is_refused_on_its_page(site: Path, tmp_path: Path) -> None:
+    browser = Browser(copytree(site, tmp_path / "site"), CONF.replace("waivers = store", "waivers ="))
+    entry = {"policy": "ssh", "project": "p1", "reason": "r", "expires": "2127-01-01"}
+    refused = browser.post("/pages/waivers", entry)
+    assert (refused.status_code, text_of(refused).partition(" Waivers ")[0]) == (
+        409,
+        "✕ this gate reads no waivers set waivers = store in [datalog_gate]",
+    )
 
 
 def test_an_empty_page_says_what_fills_it(tmp_path: Path) -> None:
