@@ -18,9 +18,9 @@ from datalog_gate.explain.fix import property_at
 from datalog_gate.schema.declaration import Property, ResourceType, Status
 from datalog_gate.schema.relations import SECTIONS, VERSIONS
 from datalog_gate.schema.resource_types import member_of
-from datalog_gate.template.dialect import CFN_VERSIONS, VERSION_KEYS, Dialect, dialect_of
+from datalog_gate.template.dialect import CFN_VERSIONS, DELETION_POLICIES, VERSION_KEYS, Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
-from datalog_gate.template.parameters import list_parameter_keys, list_parameter_types
+from datalog_gate.template.parameters import PSEUDO, list_parameter_keys, list_parameter_types
 
 FUNCTIONS = {
     "get_param": ("NAME or [NAME, KEY...]", "The value of a parameter, or a part of it."),
@@ -75,7 +75,6 @@ FUNCTIONS = {
     "Fn::Or": ("[CONDITION...]", "Whether one holds."),
 }
 """The functions of HOT and CFN, with their arguments and meaning."""
-PSEUDO = ("OS::stack_name", "OS::stack_id", "OS::project_id")
 _NAMING: dict[object, tuple[str, ...]] = {
     **dict.fromkeys(("get_resource", "get_attr", "depends_on", "Fn::GetAtt"), ("resources",)),
     "get_param": ("parameters",),
@@ -294,7 +293,7 @@ class _View:
                 yield from (Completion(kind.name, "type") for kind in kinds if kind and not _is_hidden(kind.status))
                 yield from self.workspace.offer_files(self.path, written, "type")
             case ["deletion_policy"]:
-                yield from (Completion(name, "value") for name in ("Delete", "Retain", "Snapshot"))
+                yield from (Completion(name, "value") for name in DELETION_POLICIES)
             case ["metadata", *_] if slot.is_key:
                 yield from _offer_functions(self.dialect.functions)
             case ["condition", *_] if slot.is_key:

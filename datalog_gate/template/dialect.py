@@ -21,6 +21,7 @@ _NAMES = {
 _DATES = ("2013-05-23", "2014-10-16", "2015-04-30", "2015-10-15", "2016-04-08", *_NAMES.values())
 CFN_VERSIONS = {"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}
 """The version of each kind of CFN template, by its key."""
+DELETION_POLICIES = ("Delete", "Retain", "Snapshot")
 VERSION_KEYS = ("heat_template_version", *CFN_VERSIONS)
 """The keys of which a template has one."""
 _CONDITIONS_SINCE = "2016-10-14"
@@ -88,9 +89,8 @@ class Dialect:
         """The policy's canonical name; None if this version does not have it."""
         if written is None:
             return None
-        policies = ("Delete", "Retain", "Snapshot")
-        aliases = {name.lower(): name for name in policies if self.date >= _CONDITIONS_SINCE}
-        return next((name for name in policies if written == name), None) or aliases.get(str(written))
+        aliases = {name.lower(): name for name in DELETION_POLICIES if self.date >= _CONDITIONS_SINCE}
+        return next((name for name in DELETION_POLICIES if written == name), None) or aliases.get(str(written))
 
 
 def dialect_of(template: Mapping[object, object]) -> Dialect | str:

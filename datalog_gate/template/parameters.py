@@ -28,6 +28,8 @@ from datalog_gate.template.document import read_integer, size_of, steps_of
 MAX_CANDIDATES = 1000
 """The maximum number of names of which the one that was meant is looked for."""
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
+PSEUDO = ("OS::stack_name", "OS::stack_id", "OS::project_id")
+"""The parameters that Heat adds to each stack."""
 SCALARS = ("string", "number", "boolean")
 WRITTEN = Kind.BOOLEAN | Kind.NUMBER | Kind.STRING
 """The kinds of a value written for a parameter: it is present, and not a resource of the stack."""
@@ -174,8 +176,7 @@ def read_parameters(section: Mapping[str, Data], scope: ParameterScope) -> tuple
 def pseudo_parameters(dialect: Dialect, stack: str, name: str | None, defaults: Mapping[str, Given]) -> dict[str, Data]:
     """The parameters that Heat adds to the stack with that id, for which it takes defaults of the environment too.
     Names of nested stacks are unknown."""
-    hot = ("OS::stack_name", "OS::stack_id", "OS::project_id")
-    names = hot if dialect.hot else ("AWS::StackName", "AWS::StackId")
+    names = PSEUDO if dialect.hot else ("AWS::StackName", "AWS::StackId")
     known: dict[str, Data] = {} if name is None else {names[0]: name}
     for parameter in names[len(known) :]:
         known[parameter] = Unknown(Expression("get_param", parameter, stack), unread=True, scalar=True)

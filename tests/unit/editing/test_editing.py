@@ -192,6 +192,16 @@ def test_templates_are_completed(workspace: Workspace, text: str, completions: l
     assert offered(workspace, "web.yaml", text) == completions
 
 
+def test_types_and_properties_are_those_of_the_catalogue_of_the_project(workspace: Workspace) -> None:
+    kind = '{"relation": "my:box", "properties": {"width": {"kind": "integer"}}, "attributes": {"weight": null}}'
+    files = {"datalog-gate.toml": 'catalogue = ["types.json"]\n', "types.json": f'{{"source": "s", "My::Box": {kind}}}'}
+    write_files(workspace.root, files)
+    head = f"{HOT}resources:\n  b:\n    type: My::Box"
+    texts = (f"{HOT}resources:\n  b:\n    type: My|", f"{head}\n    properties:\n      wi|")
+    assert [offered(workspace, "web.yaml", text) for text in texts] == [["My::Box"], ["width: "]]
+    assert offered(workspace, "web.yaml", f"{head}\noutputs:\n  o:\n    value: {{get_attr: [b, |") == ["weight"]
+
+
 @pytest.mark.parametrize(
     ("written", "completions"),
     [
@@ -513,6 +523,10 @@ def test_hover_says_what_each_function_means(workspace: Workspace, version: tupl
         arguments, meaning = template_answers.FUNCTIONS[name]
         assert hover
         assert hover.text == f"`{name}: {arguments}`\n\n{meaning}"
+        place = f"{dialect.key('outputs')}: {{o: {{{dialect.key('value')}: "
+        if name not in dialect.functions:
+            place = f"{dialect.key('conditions')}: {{c: "
+        assert f"{name}: " in offered(workspace, "web.yaml", f"{version[0]}: {version[1]}\n{place}{{{name}|")
 
 
 def test_hover_shows_a_single_bound(workspace: Workspace) -> None:
