@@ -238,6 +238,7 @@ def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) ->
         ('@deny("a", on=["crate"])', "on can't be 'crate'"),
         ('@deny("a", on=["rollback"])', "no policy may gate rollback"),
         ('@deny("a", "no {}")', "the message names , which is not a column of the head"),
+        ('@deny("a", hint="{z} {get_param: n}")', "the hint names z, which is not a column of the head"),
         ('@deny("a", hint=["b"])', "hint must be a string"),
         ('@deny("a", tags=[1])', "tags must be a list of strings"),
         ('@deny("a", preexisting="no")', "preexisting can't be 'no'"),

@@ -81,9 +81,9 @@ def test_the_graver_finding_makes_the_outcome(
 
 
 def test_a_violation_holds_all_that_a_door_shows() -> None:
-    rules = HUGE.replace("{more}", ', hint="take a small one"')
+    rules = HUGE.replace("{more}", ', hint="write {get_param: f} for {f}"')
     assert judge(rules, server(flavor="huge")).violations == (
-        Violation("huge", "deny", "enforce", "web takes huge", "take a small one", "m:huge",
+        Violation("huge", "deny", "enforce", "web takes huge", "write {get_param: f} for huge", "m:huge",
                   (ResourceId("s/web"), "huge"), ResourceId("s/web"), Span("<template>", 4, AT, 4, AT + 4)),
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.explanation import format_lines
 from datalog_gate.files.templates import read_stack
 from datalog_gate.template.reader import read_assuming
+from tests.commands import write_files
 from tests.pages import DOCS
 from tests.unit.decision.test_decision import NOW, server
 
@@ -547,6 +548,16 @@ def test_a_clean_policy_counts_rows_that_rules_and_limits_add() -> None:
     rules = policy("os:nova:server(_id=s, flavor=f), not offered(f)", 'relation offered(name). offered("tiny").\n')
     decision = judge(rules, HEAD + server(flavor="tiny"))
     assert decision.explanation.clean() == {"p": {"m:offered": 1, "os:nova:server": 1}}
+
+
+def test_a_clean_policy_counts_rows_of_the_limits_of_its_pack(tmp_path: Path) -> None:
+    rules = policy("os:nova:server(_id=s, flavor=f), not limits:offered(f)")
+    limits = 'relation offered(name: string) "What is there".\nexport offered.\n'
+    write_files(tmp_path, {"cap/m.dl": rules, "cap/limits.dl": limits, "cap/limits.yaml": "offered: [tiny, huge]\n"})
+    stack = dg.read_stack(template=HEAD + server(flavor="tiny"))
+    decision = dg.load_rules(tmp_path / "cap").decide(stack, explain=True)
+    assert isinstance(decision, ExplainedDecision)
+    assert decision.explanation.clean() == {"p": {"limits:offered": 2, "os:nova:server": 1}}
 
 
 def test_a_hidden_value_is_neither_shown_nor_replaced() -> None:

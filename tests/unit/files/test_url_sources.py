@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -96,3 +98,18 @@ def test_a_stack_reads_only_so_many_urls(capsys: pytest.CaptureFixture[str], mon
     code, _, err = run(capsys, "check", "t.yaml", "--fetch")
     assert (code, "was not read: the stack names more than 2 URLs" in err) == (3, True)
     assert len(Handler.requested) == 2
+
+
+def test_a_download_ends_after_ten_seconds(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("datalog_gate.files.downloads.time", SimpleNamespace(monotonic=count(step=11).__next__))
+    code, _, err = run(capsys, "check", "t.yaml", "--fetch")
+    assert (code, f"{url}/web.yaml can't be read: it took more than 10 seconds" in err) == (3, True)
+
+
+def test_https_needs_a_server_with_a_certificate(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    address = f"{url}/web.yaml".replace("http:", "https:")
+    write_template(address)
+    code, _, err = run(capsys, "check", "t.yaml", "--fetch")
+    assert (code, f"{address} can't be read: SSLError" in err, Handler.requested) == (3, True, [])

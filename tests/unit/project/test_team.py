@@ -89,17 +89,20 @@ def test_a_team_finds_its_way(repository: Path, capsys: pytest.CaptureFixture[st
     )
     suites = ElementTree.parse("findings.xml").getroot()
     assert [suite.get("name") for suite in suites if suite.get("failures") != "0"] == ["stacks/team0/app9.yaml"]
-    assert commit_hook(commit) == 1
+    committed = commit_hook(commit)
+    finding = "stacks/team0/app9.yaml:8:15: deny[web.flavor] web takes huge"
+    lines = re.findall(r"^(?:stacks/|\d+ finding).*", committed.stdout, re.M)
+    assert (committed.returncode, lines) == (1, [finding, "2 findings preexisting: not shown"])
 
     changed.write_text(STACK.replace("{get_param: flavor}", f"huge{IGNORE.format('2027-01-31')}"))
     codes = [run(capsys, *shlex.split(again)[1:], "--now", now)[0] for now in ("2027-01-30T23:59", "2027-01-31")]
     assert codes == [0, 1]
     changed.write_text(STACK)
-    assert commit_hook(commit) == 0
+    assert commit_hook(commit).returncode == 0
 
 
-def commit_hook(command: str) -> int:
-    """The exit code of pre-commit with our hook, from this environment instead of one that it would make."""
+def commit_hook(command: str) -> subprocess.CompletedProcess[str]:
+    """Run pre-commit with our hook, from this environment instead of one that it would make."""
     pytest.importorskip("pre_commit")
     [hook, *_] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
     sample = yaml.safe_load((SAMPLES / "pre-commit-config.yaml").read_text("utf-8"))
@@ -111,7 +114,8 @@ def commit_hook(command: str) -> int:
     home = str(Path.cwd().parent / "pre-commit")
     environment = {**os.environ, "PATH": path, "PRE_COMMIT_HOME": home}
     arguments = shlex.split(command)[1:]
-    return subprocess.run([sys.executable, "-m", "pre_commit", *arguments], env=environment, check=False).returncode
+    command_ = [sys.executable, "-m", "pre_commit", *arguments]
+    return subprocess.run(command_, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_samples_are_what_the_page_says() -> None:

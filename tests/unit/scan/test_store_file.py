@@ -43,6 +43,18 @@ def test_a_run_is_seen_when_it_ends(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["store", "store.lock"]
 
 
+def test_a_run_ends_while_a_reader_has_the_store_open(tmp_path: Path) -> None:
+    path = str(tmp_path / "store")
+    with open_for_run(path) as database:
+        ScanStore(database)
+    with open_database(path, read_only=True) as reader:
+        with open_for_run(path) as database:
+            run(ListFeed([entry("a", HUGE)]), "test", ScanStore(database), Judges(request(), 1), request())
+        assert ScanStore(reader, read_only=True).findings() == []
+    with open_database(path, read_only=True) as reader:
+        assert [finding.root for finding in ScanStore(reader, read_only=True).findings()] == ["a"]
+
+
 def test_what_a_run_wrote_before_its_feed_failed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan_run, "BATCH", 1)
     path = str(tmp_path / "store")

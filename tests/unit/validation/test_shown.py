@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,13 @@ def test_a_refusal_is_exit_3_and_hides_no_finding(capsys: pytest.CaptureFixture[
         "t.yaml:3:56: error[unknown-property",
         "t.yaml:3:65: error[unknown-property",
     ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_refusals_are_printed_before_all_findings() -> None:
+    command = [sys.executable, "-m", "datalog_gate", "check", "t.yaml"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert re.findall(r"^t\.yaml:\d+:\d+: (\w+)", done.stdout, re.M) == ["error", "error", "deny"]
 
 
 @pytest.mark.usefixtures("folder")

@@ -311,7 +311,9 @@ def test_the_most_serious_findings_come_first_and_members_by_number(
         '@record("a", "{v}")\na(v) :- os:cinder:volume(_id=v, name="r").\n'
         '@warn("b", "{v}")\nb(v) :- os:cinder:volume(_id=v, name="w").\n'
         '@deny("z", "{v} {s}")\nz(v, s) :- os:cinder:volume(_id=v, size=s), s ?? 0 > 500.\n'
+        '@deny("y", "{v}")\ny(v) :- os:cinder:volume(_id=v, name="y").\n'
     )
+    (folder / "part.yaml").write_text(f"{STACK}p: {{type: OS::Cinder::Volume, properties: {{size: 1, name: y}}}}\n")
     (folder / "order.yaml").write_text(
         "heat_template_version: 2018-08-31\nparameters: {n: {type: number}}\nresources:\n"
         "  r: {type: OS::Cinder::Volume, properties: {size: 1, name: r}}\n"
@@ -319,10 +321,11 @@ def test_the_most_serious_findings_come_first_and_members_by_number(
         "  u: {type: OS::Cinder::Volume, properties: {size: {get_param: n}}}\n"
         "  g: {type: OS::Heat::ResourceGroup, properties: {count: 11, resource_def: "
         '{type: OS::Cinder::Volume, properties: {size: {list_join: ["", ["%index%", "600"]]}}}}}\n'
+        "  y: {type: OS::Cinder::Volume, properties: {size: 1, name: y}}\n  n: {type: part.yaml}\n"
     )
     main(["check", "order.yaml", "--rules", "m.dl", "--format", "compact"])
     lines = [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines()[:-1]]
-    denied = [f"deny[z] order/g/{at} {at or ''}600" for at in range(11)]
+    denied = [*(f"deny[z] order/g/{at} {at or ''}600" for at in range(11)), "deny[y] y", "deny[y] p"]
     assert lines == [*denied, "warn[b] w", "undetermined[z] u ?: depends on parameter n", "record[a] r"]
 
 
