@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -87,6 +90,28 @@ async def test_what_is_wrong_with_a_template_has_an_edit(editor: Editor) -> None
     assert await editor.hover(WEB, "OS::Neutron::Po|rt") == (
         "**OS::Neutron::Port**: `os:neutron:port` in rules. 19 properties. Required: `network`."
     )
+
+
+async def test_what_heat_would_refuse_is_shown_while_it_is_typed_as_check_says_it(editor: Editor) -> None:
+    await editor.open(WEB, TEXT)
+    at = TEXT.index("security_groups: [")
+    editor.change(WEB, at, at, "nmae: x\n      ")
+    (editor.folder / WEB).write_text(editor.texts[WEB])
+    command = [sys.executable, "-m", "datalog_gate", "check", WEB, "--format", "json"]
+    checked = subprocess.run(command, cwd=editor.folder, capture_output=True, text=True, check=False)
+    [refusal] = json.loads(checked.stdout)["refusals"]
+    place = f"{refusal['place']['line']}:{refusal['place']['column']}"
+    problem = f"{place}-11 error [{refusal['code']}] {refusal['message']} / {refusal['suggestion']}"
+    assert problem == "13:7-11 error [unknown-property] OS::Neutron::Port has no property `nmae` / did you mean `name`?"
+    assert await told(editor, WEB, [problem]) == [problem]
+
+
+async def test_a_finding_links_to_the_page_of_its_policy(editor: Editor) -> None:
+    rule = '@deny("own", "{p}", url="https://example.org/own")\nown(p) :- os:neutron:port(_id=p).\n'
+    (editor.folder / "rules" / "own.dl").write_text(rule)
+    await editor.open(WEB, TEXT)
+    [problem] = editor.client.diagnostics[editor.uri(WEB)]
+    assert (problem.code, problem.code_description) == ("own", types.CodeDescription("https://example.org/own"))
 
 
 async def test_hover_says_what_the_catalogue_has(editor: Editor) -> None:
