@@ -185,6 +185,54 @@ def test_a_group_is_opened_by_its_link(page: Any, tmp_path: Path) -> None:
     assert inside.is_visible()
 
 
+def write_decision(folder: Path, *templates: str | Path) -> str:
+    """The address of the page that `check` writes of templates."""
+    rules = ["--rules", str(ROOT / "rules"), "--now", "2027-03-01", "--format", "compact"]
+    main(["check", *map(str, templates), *rules, "--output", f"html={folder / 'decision.html'}"])
+    return (folder / "decision.html").as_uri()
+
+
+def test_a_resource_marks_its_edges_under_the_pointer_and_by_a_link(page: Any, tmp_path: Path) -> None:
+    address = write_decision(tmp_path, ROOT / "fixtures" / "stacks" / "office_vpn")
+    page.goto(address)
+    vertex = page.locator(".vertex[id]", has=page.locator(".near")).first
+    near = vertex.locator(".near").first
+
+    def visibility() -> str:
+        return str(near.evaluate("mark => getComputedStyle(mark).visibility"))
+
+    before = visibility()
+    vertex.locator(".node").hover()
+    under = visibility()
+    page.mouse.move(0, 0)
+    after = visibility()
+    page.goto(f"{address}#{vertex.get_attribute('id')}")
+    assert [before, under, after, visibility()] == ["hidden", "visible", "hidden", "visible"]
+
+
+@pytest.mark.parametrize("stack", ["office_vpn", "300 resources"])
+def test_the_first_finding_is_on_the_first_screen(page: Any, tmp_path: Path, stack: str) -> None:
+    source = ROOT / "fixtures" / "stacks" / stack
+    if not source.exists():
+        head, group = template(3).partition("  data:")[0].split("  ssh:")
+        source = tmp_path / "large.yaml"
+        source.write_text(head + "".join(f"  ssh{at}:{group}" for at in range(300)))
+    page.set_viewport_size({"width": 1200, "height": 800})
+    page.goto(write_decision(tmp_path, source))
+    assert page.locator("article").first.bounding_box()["y"] < 800
+
+
+def test_many_folded_stacks_are_at_most_3000_pixels_high(page: Any, tmp_path: Path) -> None:
+    templates = [tmp_path / f"web{at}.yaml" for at in range(120)]
+    for at, file in enumerate(templates):
+        file.write_text(template(at % 6))
+    page.goto(write_decision(tmp_path, *templates))
+    assert page.locator("summary").first.inner_text().split("\n")[0] == "Denied by 1 policy"
+    height = page.locator("html").bounding_box()["height"]
+    page.locator("summary").first.click()
+    assert height <= 3000 < page.locator("html").bounding_box()["height"]
+
+
 def test_the_picture_of_the_readme_is_that_of_the_page(chromium: Any, tmp_path: Path) -> None:
     stack = ROOT / "fixtures" / "stacks" / "office_vpn" / "template.yaml"
     file = tmp_path / "decision.html"
