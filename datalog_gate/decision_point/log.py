@@ -360,9 +360,13 @@ def _find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
     for field, _ in FINDINGS:
         old, new = ({_identify(finding): finding for finding in decision[field]} for decision in (before, after))
         for sign, these, others in (("-", old, new), ("+", new, old)):
+            merged = {key for finding in others.values() if finding.get("also") for key in _list_causes(finding)}
+            causes = {key for finding in others.values() for key in _list_causes(finding)}
             for key, finding in these.items():
-                if key not in others:
-                    yield _change(sign, field, finding, finding["message"])
+                there = causes if finding.get("also") else merged
+                for policy, cause in _list_causes(finding):
+                    if (policy, cause) not in there and (policy, key[1]) not in others:
+                        yield _change(sign, field, {**finding, "policy": policy}, finding["message"])
         for key, finding in new.items():
             was = old.get(key, finding)
             words = [f"{was[name]}, now {finding[name]}" for name in EFFECTS if was.get(name) != finding.get(name)]
@@ -373,6 +377,12 @@ def _find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
 def _identify(finding: Mapping[str, Any]) -> tuple[str, str]:
     """The policy and row of a finding, or the policy and message of an error."""
     return finding["policy"], json.dumps(finding["row"]) if "row" in finding else finding["message"]
+
+
+def _list_causes(finding: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each policy of a finding, which may be one for several, with what leaves it undetermined."""
+    cause = json.dumps([unknown["expression"] for unknown in finding.get("because", ())])
+    return [(policy, cause) for policy in (finding["policy"], *finding.get("also", ()))]
 
 
 def _change(sign: str, field: str, finding: Mapping[str, Any], text: str) -> FindingChange:

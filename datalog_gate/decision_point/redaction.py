@@ -98,7 +98,9 @@ class _Secrets:
             if isinstance(data, Mapping) and isinstance(declared := data.get(section), Mapping):
                 shown = {
                     name: {**schema, default: HEAT_MASK}
-                    if isinstance(schema, Mapping) and default in schema and (schema.get(hidden) or name in self.names)
+                    if isinstance(schema, Mapping)
+                    and schema.get(default, "") != ""
+                    and (schema.get(hidden) or name in self.names)
                     else schema
                     for name, schema in declared.items()
                 }

@@ -83,6 +83,11 @@ def test_what_holds_no_secret_is_logged_as_it_is_written() -> None:
     )  # fmt: skip
 
 
+def test_an_empty_default_is_no_secret() -> None:
+    definition = StackDefinition(declared(HIDDEN | {"default": ""}))
+    assert redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)])[0] == definition.to_json()
+
+
 def test_secrets_too_short_to_look_for_are_masked_by_name() -> None:
     text = "parameter_defaults: {pw: '34'}"
     definition = StackDefinition(

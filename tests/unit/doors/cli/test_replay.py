@@ -279,6 +279,21 @@ def test_other_words_and_counts_are_no_other_decision(capsys: pytest.CaptureFixt
     assert run(capsys, "replay", "log.jsonl") == (0, "2 the same, 0 others, 0 that can't be decided\n", "")
 
 
+def test_a_policy_that_joins_an_undetermined_finding_is_a_change(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    point = point_at(NOW, rules=str(folder / "rules"), decision_log=f"{folder}/unread.jsonl")
+    text = "heat_template_version: 2018-08-31\nresources: {web: {type: 'https://example.com/web.yaml'}}\n"
+    answer = point.judge(Operation("api", "create", "web", "p1", lambda: StackDefinition(text), MEMBER))
+    point.flush()
+    assert run(capsys, "replay", "unread.jsonl")[0] == 0
+    for policy, level in (("a", "warn"), ("z", "deny")):
+        Path(f"rules/{policy}.dl").write_text(f'@{level}("{policy}", "")\np(v) :- os:cinder:volume(_id=v).\n')
+    _, out, _ = run(capsys, "replay", "unread.jsonl", "--format", "json")
+    row = {"decisions": 1, "how": {"undetermined": 1}, "projects": 1, "examples": [f"web {answer.id[:6]}"]}
+    assert json.loads(out.splitlines()[-1])["policies"] == [{"policy": "a", **row}, {"policy": "z", **row}]
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
