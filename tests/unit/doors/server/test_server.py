@@ -8,7 +8,7 @@ import socket
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +24,7 @@ from openapi_spec_validator import validate
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision_point.log import read_log
+from datalog_gate.decision_point.policy_reload import read_stored_waivers
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.server import application
 from datalog_gate.doors.server.access import list_domain_projects, list_rules
@@ -36,13 +37,14 @@ from datalog_gate.doors.server.system import HEALTH
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.engine.sql.database import open_database
 from datalog_gate.files.stack_definition import StackDefinition
-from datalog_gate.scan.batch import ScanRequest
+from datalog_gate.scan.batch import ScanRequest, judge_entry
 from datalog_gate.scan.feed import Item, StackEntry
 from datalog_gate.scan.log_feed import LogFeed
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.services.approval import Approvals
-from tests.fake_heat import Client, FakeHeat, point_of
+from tests.fake_heat import TOKEN as TOKEN_INFO
+from tests.fake_heat import Client, Context, FakeHeat, point_of
 from tests.ledger import request
 from tests.sampling import sample
 from tests.unit.scan.test_scan import ListFeed
@@ -432,13 +434,16 @@ def test_a_waiver_that_would_have_no_effect_is_refused_with_the_option_to_set(tm
     assert api.ask("GET", "/v2/waivers").json["waivers"] == []
 
 
+JAPAN = timezone(timedelta(hours=9))
 BOUNDS: dict[str, Callable[[int], bool]] = {
     "n < 80": lambda n: n < 80,
     "n >= 90": lambda n: n >= 90,
     "80 <= n": lambda n: n >= 80,
 }
+EXPIRIES = strategies.sampled_from([-1, 1]).map(lambda hours: datetime.now(JAPAN) + timedelta(hours=hours))
+"""An hour ago and in an hour, where clocks go nine hours ahead."""
 ENTRIES = strategies.fixed_dictionaries(
-    {"expires": strategies.sampled_from(["2000-01-01", "2127-01-01"])},
+    {"expires": EXPIRIES.map(str) | strategies.sampled_from(["2000-01-01", "2127-01-01"])},
     optional={
         "project": strategies.sampled_from(["p1", "p2"]),
         "subject": strategies.sampled_from(["stack/word", "word", "stack/other"]),
@@ -457,21 +462,34 @@ def covers(condition: str, project: str, length: int) -> bool:
         case "the resource" | "r":
             return value.strip('"') in ("stack/word", "word")
         case "it":
-            return datetime.now(UTC) < datetime.fromisoformat(f"{value.removeprefix('before ')}T00:00:00+00:00")
+            end = datetime.fromisoformat(value.removeprefix("before "))
+            return datetime.now(UTC) < (end if end.tzinfo else end.replace(tzinfo=UTC))
     return BOUNDS[condition](length)
 
 
-def test_what_the_scope_of_a_waiver_says_is_what_it_covers(tmp_path: Path) -> None:
-    api = Api(tmp_path, gate="reload_seconds = 3600")
+def test_what_the_scope_of_a_waiver_says_is_what_it_covers_in_each_door(tmp_path: Path) -> None:
+    store = {"store": f"{tmp_path}/store", "waivers": "store"}
+    api = Api(tmp_path, gate="\n".join(f"{name} = {value}" for name, value in store.items()))
+    heat, point = FakeHeat(), point_of(tmp_path / "rules", reload_seconds="0", **store)
+    door, rules = Client(wrap(heat, point=point), heat), point.current().ruleset.rules
 
     @settings(max_examples=sample(60), deadline=None)
     @given(ENTRIES, strategies.sampled_from(["ann", "bob"]), strategies.sampled_from([70, 80, 95]))
     def check(entry: dict[str, Any], user: str, length: int) -> None:
         waiver = api.ask("POST", "/v2/waivers", {"policy": "length", "reason": "r", **entry}).json
-        decision = api.ask("POST", "/v2/decisions", {"template": template(length)}, user).json
-        covered = all(covers(condition, USERS[user]["X_PROJECT_ID"], length) for condition in waiver["scope"])
-        assert ([finding["waiver"]["id"] for finding in decision["waived"]] == [waiver["id"]]) == covered
-        assert (decision["outcome"] == "allow") == covered
+        body, project = {"template": template(length), "stack_name": "stack"}, USERS[user]["X_PROJECT_ID"]
+        covered = all(covers(condition, project, length) for condition in waiver["scope"])
+        decision = api.ask("POST", "/v2/decisions", body, user).json
+        assert [finding["waiver"]["id"] for finding in decision["waived"]] == [waiver["id"]] * covered
+        context = {"webob.adhoc_attrs": {"context": Context(TOKEN_INFO, project)}}
+        created, _, _ = door.send(json.dumps(body).encode(), PATH_INFO=f"/v1/{project}/stacks", **context)
+        scanned = judge_entry(
+            StackEntry("r", "stack", project, StackDefinition(template(length))),
+            rules.scan_request(datetime.now(UTC), waivers=read_stored_waivers(point.settings, rules)),
+        )
+        assert (decision["outcome"], created[:3], scanned.outcome) == (
+            ("allow", "201", "allow") if covered else ("deny", "403", "deny")
+        )
         api.ask("DELETE", f"/v2/waivers/{waiver['id']}")
 
     check()
