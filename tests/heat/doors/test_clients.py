@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from heatclient.exc import HTTPException
 
-from tests.heat.doors.rig import PROJECT, Heat
+from tests.heat.doors.rig import PROJECT, Heat, wait
 from tests.heat.doors.templates import CLEAN, LONG, string, template, why
 
 STAYS = "The policies deny this stack: {}: s {} at resources.s"
@@ -27,6 +27,7 @@ OPENSTACK: Mapping[str, tuple[tuple[str, ...], object, str]] = {
     "update, waiting": (("update", "--wait", "-t", "long.json", "STACK"), CLEAN, why()),
     "preview of an update": (("update", "--dry-run", "-t", "long.json", "STACK"), CLEAN, why()),
     "suspend": (("suspend", "STACK"), "suspend", STAYS.format("suspend", "stays awake")),
+    "resume": (("resume", "STACK"), "resume", STAYS.format("resume", "stays asleep")),
     "check": (("check", "STACK"), "check", STAYS.format("check", "is not looked at")),
     "snapshot": (("snapshot", "create", "STACK"), "snapshot", STAYS.format("snapshot", "is not copied")),
     "delete": (("delete", "--yes", "STACK"), "delete", STAYS.format("delete", "is here to stay")),
@@ -36,6 +37,7 @@ OPENSTACK: Mapping[str, tuple[tuple[str, ...], object, str]] = {
 """The words of a command of `openstack stack`, the template of its stack or what that denies, and the reason."""
 HEATCLIENT: Mapping[str, Callable[[Any, str], object]] = {
     "suspend": lambda client, stack: client.actions.suspend(stack),
+    "resume": lambda client, stack: client.actions.resume(stack),
     "check": lambda client, stack: client.actions.check(stack),
     "snapshot": lambda client, stack: client.stacks.snapshot(stack),
     "delete": lambda client, stack: client.stacks.delete(stack),
@@ -80,7 +82,11 @@ def created(heat: Heat, before: object) -> str:
     """A stack of a template, or one that denies an action; without either, a name that no stack has."""
     if before is None:
         return heat.name()
-    return heat.created(template(s=string(salt=f"no {before}")) if isinstance(before, str) else before)
+    name = heat.created(template(s=string(salt=f"no {before}")) if isinstance(before, str) else before)
+    if before == "resume":
+        heat.on(name, "POST", "/actions", suspend=None)
+        wait(lambda: heat.stack(name)["stack_status"] == "SUSPEND_COMPLETE")
+    return name
 
 
 def without_id(text: str) -> str:
