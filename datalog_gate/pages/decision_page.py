@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, format_count
+from datalog_gate.base.diagnostics import REFUSALS, Diagnostic, Span, format_count
 from datalog_gate.base.errors import GateError, InputError, RulesError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Decision, Violation
@@ -34,6 +34,18 @@ EXPLAINED = 20
 """The maximum number of findings shown with their steps, of those that are not collapsed."""
 LONGEST = 400
 """The maximum length of a text."""
+UNBUILT = (
+    *REFUSALS,
+    "bad-template",
+    "group-size",
+    "bad-function",
+    "bad-reference",
+    "bad-parameter",
+    "bad-environment",
+    "missing-file",
+    "nesting",
+)
+"""The codes of what Heat does not build. Other errors may lie in a configuration, waivers or what is not read here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +166,12 @@ def build_failed_page(name: str, error: GateError) -> FailedPage:
         return FailedPage(_shorten_path(name), "Not judged", (("", (InputMistake("", _cut(str(error)), "", ()),)),))
     errors = [diagnostic for diagnostic in error.diagnostics if diagnostic.severity == "error"]
     count = format_count(len(errors), "mistake")
-    heading = f"The rules can't be read: {count}" if isinstance(error, RulesError) else f"Can't be built: {count}"
+    if isinstance(error, RulesError):
+        heading = f"The rules can't be read: {count}"
+    elif any(diagnostic.code in UNBUILT for diagnostic in errors):
+        heading = f"Can't be built: {count}"
+    else:
+        heading = f"Not judged: {format_count(len(errors), 'error')}"
     files: dict[str, list[Diagnostic]] = {}
     for diagnostic in error.diagnostics:
         files.setdefault(diagnostic.span.file if diagnostic.span else "", []).append(diagnostic)

@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -415,7 +416,7 @@ def test_several_templates_are_one_document_that_lists_them(capsys: pytest.Captu
     assert heads == [
         "Denied by 1 policy web ✕ 1 denied ? 1 undetermined ! 1 warning",
         "Allowed. Nothing to change. ok",
-        "Can't be built: 1 mistake bad.yaml",
+        "Not judged: 1 error bad.yaml",
     ]
     [tally] = re.findall(r"<h1>3 decisions</h1>\s*<p class=.tally.>(.*?)</p>", text)
     assert Page(tally).text == "1 can't be built or judged 1 denied 1 allowed"
@@ -430,6 +431,35 @@ def test_rules_that_cannot_be_read_are_a_page_too(folder: Path, capsys: pytest.C
         "The rules can't be read: 1 mistake rules m.dl "
         "✕ found `:-`, expected `, ` or `)` m.dl:1 Change: write `)` before `:-` 1 huge(s :-"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "heading"),
+    [
+        (["none.yaml"], "Can't be built: 1 mistake: none.yaml"),
+        (["web.yaml", "-P", "who=me"], "Can't be built: 1 mistake: web.yaml"),
+        (["bad.yaml"], "Not judged: 1 error: bad.yaml"),
+        (["absent.yaml"], "Not judged: 1 error: absent.yaml"),
+        (["m.dl"], "Not judged: 1 error: m.dl"),
+        (["web.yaml", "--assume", "nothing=1"], "Not judged: 1 error: web.yaml"),
+        (["web.yaml", "--inventory", "bad.yaml"], "Not judged: 1 error: web.yaml"),
+        (["web.yaml", "--waivers", "bad.yaml"], "Not judged: 1 error: input"),
+        (["web.yaml", "--catalogue", "bad.yaml"], "Not judged: 1 error: input"),
+        (["web.yaml", "--rules", "absent"], "The rules can't be read: 1 mistake: rules"),
+        ([], "Not judged: 1 error: input"),
+    ],
+)
+def test_the_heading_is_true_of_what_is_wrong(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], heading: str
+) -> None:
+    (folder / "web.yaml").write_text(f"{HEAD}resources:\n  v: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n")
+    (folder / "none.yaml").write_text(f"{HEAD}resources: {{v: {{type: OS::Heat::None, depends_on: nothing}}}}\n")
+    (folder / "bad.yaml").write_text("resources: [\n")
+    if not arguments:
+        (folder / "datalog-gate.toml").write_text('[[templates]]\npath = "no*.yml"\n')
+    cli.main(["check", *OPTIONS, *arguments, "--format", "html"])
+    [title] = re.findall("<title>(.*?)</title>", capsys.readouterr().out)
+    assert unescape(title) == heading
 
 
 MISTAKEN = f"""{HEAD}parameters:
