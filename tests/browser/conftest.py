@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.browser.site import Site
 
 CHROMIUM = shutil.which("chromium")
-INSTALLED = all(map(find_spec, ("playwright", "axe_playwright_python", "heat")))
+INSTALLED = all(map(find_spec, ("playwright", "axe_playwright_python", "heat", "keystone")))
 if INSTALLED and not CHROMIUM:
     raise pytest.UsageError("these tests need Debian's browser: apt-get install chromium")
 collect_ignore_glob = [] if INSTALLED else ["test_*.py"]

@@ -185,7 +185,7 @@ class _SignIn:
         self._conf, self._server = conf, server
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        self._show(req, resp, 200, "")
+        self._show(req, resp, 200, {"next": req.get_param("next") or ""})
 
     on_head = on_get
 
@@ -206,7 +206,7 @@ class _SignIn:
         if not problem and not req.env["datalog_gate.sign_in"](req.env, token):
             problem = "the token is not valid, or has expired"
         if problem:
-            self._show(req, resp, 401, problem)
+            self._show(req, resp, 401, form, problem)
             return
         resp.status, resp.location = 303, _own_path(form.get("next", ""))
         sessions: SessionFiles = req.env["datalog_gate.sessions"]
@@ -218,8 +218,11 @@ class _SignIn:
     def _uses_keystone(self) -> bool:
         return bool(self._server.options.auth == "keystone")
 
-    def _show(self, req: falcon.Request, resp: falcon.Response, status: int, problem: str) -> None:
-        values = {"keystone": self._uses_keystone, "after": req.get_param("next") or "", "problem": problem}
+    def _show(
+        self, req: falcon.Request, resp: falcon.Response, status: int, given: Mapping[str, str], problem: str = ""
+    ) -> None:
+        """Show the forms, with what was given but for password and token."""
+        values = {"keystone": self._uses_keystone, "given": given, "problem": problem}
         _send(resp, status, _render(req, "sign_in.html", "Sign in", values=values))
 
 

@@ -231,6 +231,8 @@ def test_a_session_ends(tmp_path: Path) -> None:
 def test_a_wrong_token_is_refused(browser: Browser) -> None:
     answers = [browser.post("/pages/sign-in", {"token": token}) for token in ("no", "", "a;b", "x" * 5000, "\u202e")]
     assert [(answer.status_code, "set-cookie" in answer.headers) for answer in answers] == [(401, False)] * 5
+    again = browser.post("/pages/sign-in", {"token": "no", "next": "/pages/stacks"})
+    assert 'name="next" value="/pages/stacks"' in again.text
 
 
 def test_the_sign_in_leads_to_pages_alone(browser: Browser) -> None:
