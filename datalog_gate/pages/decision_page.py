@@ -96,6 +96,8 @@ class PolicyPart:
     """The class of its most severe finding."""
     hint: str
     findings: tuple[FindingPart, ...]
+    left_out: int = 0
+    """The number of its findings that are not on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ def build_page(
             sorted(
                 (
                     *_list_refusals(refusals[:MOST], len(shown), anchors, sources),
-                    *_group_by_policy([violation for violation, _ in shown], parts, decision, len(places)),
+                    *_group_by_policy(findings, parts, decision, len(places)),
                 ),
                 key=lambda part: (part.word != "refused", WORDS.index(part.word)),
             )
@@ -397,16 +399,17 @@ def _build_part(
 
 
 def _group_by_policy(
-    violations: Sequence[Violation], parts: Sequence[FindingPart], decision: Decision, after: int
+    findings: Sequence[tuple[Violation, str]], parts: Sequence[FindingPart], decision: Decision, after: int
 ) -> Iterator[PolicyPart]:
-    """The findings of each policy, the most severe policies first; then those that could not be evaluated, with numbers
-    from `after`."""
+    """The findings of each policy, the most severe policies first, of which the first have parts; then those that could
+    not be evaluated, with numbers from `after`."""
     groups: dict[str, list[int]] = {}
-    for at, violation in enumerate(violations):
+    for at, (violation, _) in enumerate(findings):
         groups.setdefault(violation.policy, []).append(at)
     for policy, numbers in groups.items():
-        findings = tuple(parts[at] for at in numbers)
-        yield PolicyPart(policy, findings[0].word, _cut(violations[numbers[0]].hint), findings)
+        if shown := tuple(parts[at] for at in numbers if at < len(parts)):
+            hint = _cut(findings[numbers[0]][0].hint)
+            yield PolicyPart(policy, shown[0].word, hint, shown, left_out=len(numbers) - len(shown))
     for at, error in enumerate(decision.errors, start=after):
         resource = _cut(error.resource.path) if error.resource else ""
         finding = FindingPart(at, "error", _cut(error.message), resource, _where(error.place))

@@ -196,7 +196,9 @@ def test_a_stack_of_300_resources_of_which_half_have_findings_takes_less_than_10
     )
     page = write_page(f"{HEAD}resources:\n{servers}", "--explain")
     assert len(page.encode()) < 100_000
-    assert "The most severe findings are shown, 110 more are not." in Page(page).text
+    text = Page(page).text
+    assert "The most severe findings are shown, 110 more are not." in text
+    assert "flavor 150 findings, 110 not shown Change:" in text
 
 
 def test_a_small_stack_is_drawn_whole_and_a_larger_one_by_its_findings() -> None:
