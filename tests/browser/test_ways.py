@@ -17,7 +17,7 @@ from tests.heat.doors.grant_heat import APPROVAL_RULES, grant
 from tests.heat.doors.rig import running, wait
 from tests.heat.doors.templates import string
 from tests.heat.doors.templates import template as stack_template
-from tests.page_site import HOSTILE, ask_for_approval, fill_hostile, hostile_stack, template
+from tests.page_site import HEAD, HOSTILE, ask_for_approval, fill_hostile, hostile_stack, template
 from tests.pages import DOCS
 from tests.sources import ROOT
 from tests.unit.doors.server.test_pages import RULE, make_pages
@@ -25,6 +25,16 @@ from tests.unit.doors.server.test_server import TOKEN
 
 AXE = {"rules": {"target-size": {"enabled": True}}}
 """By default axe leaves out the size of targets."""
+PAIR = """\
+  web_{at}:
+    type: OS::Nova::Server
+    properties: {{image: debian-12, flavor: m1.small, security_groups: [{{get_resource: ssh_{at}}}]}}
+  ssh_{at}:
+    type: OS::Neutron::SecurityGroup
+    properties: {{rules: [{{port_range_min: 22, port_range_max: 22, remote_ip_prefix: 0.0.0.0/0}}]}}
+"""
+OPEN = "document.querySelectorAll('details').forEach(part => part.open = true)"
+WIDTHS = (360, 390, 720, 1400, 1600)
 PICTURE = DOCS / "pictures" / "office_vpn.png"
 
 
@@ -33,6 +43,23 @@ def sign_in(page: Any, url: str, token: str = TOKEN, path: str = "/pages") -> No
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Sign in").click()
     assert page.url == f"{url}{path}"
+
+
+def find_problems(page: Any) -> list[tuple[str, int, str]]:
+    """What axe finds on a page as it is at 390 pixels and with all that it folds at 1400, and the widths at which it
+    scrolls sideways."""
+    problems = []
+    for folded in (True, False):
+        if not folded:
+            page.evaluate(OPEN)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            is_tried = (width, folded) in ((390, True), (1400, False))
+            violations = Axe().run(page, options=AXE).response["violations"] if is_tried else []
+            problems += [(page.url, width, violation["id"]) for violation in violations]
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                problems.append((page.url, width, "scrolls sideways"))
+    return problems
 
 
 def test_a_denied_stack_leads_to_the_line_to_change(page: Any, site: Site) -> None:
@@ -148,6 +175,27 @@ def test_no_page_has_a_finding_of_axe_or_scrolls_sideways(
         # what an empty site has not is answered by a page all the same
         messages = [message for message in messages if "Failed to load resource" not in message]
         assert (problems, messages) == ([], [])
+
+
+def test_no_document_of_check_has_a_finding_of_axe_or_scrolls_sideways(
+    chromium: Any, site: Site, tmp_path: Path
+) -> None:
+    for resources in (0, 12, 50, 300):
+        pairs = "".join(PAIR.format(at=at) for at in range(resources // 2)) or "  {}\n"
+        (tmp_path / f"s{resources}.yaml").write_text(f"{HEAD}{pairs}")
+    (tmp_path / "broken.yaml").write_text("resources: [\n")
+    (tmp_path / "mistaken.yaml").write_text(template(0).replace("{get_resource: ssh}", "{get_resource: shh}"))
+    names = ["s0", "s12", "s50", "s300", "broken", "mistaken"]
+    rules = ["--rules", str(site.folder / "rules"), "--format", "compact", "--explain"]
+    with chromium.new_context(color_scheme="light") as context:
+        page, problems = context.new_page(), []
+        page.set_default_timeout(60_000)
+        for name in names:
+            file = tmp_path / "page.html"
+            main(["check", str(tmp_path / f"{name}.yaml"), *rules, "--output", f"html={file}"])
+            page.goto(file.as_uri())
+            problems += [(name, *problem[1:]) for problem in find_problems(page)]
+        assert problems == []
 
 
 def test_no_page_with_hostile_texts_runs_or_loads_anything(chromium: Any, tmp_path: Path) -> None:
