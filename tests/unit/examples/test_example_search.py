@@ -329,7 +329,7 @@ def test_what_no_stack_can_have_is_said_with_the_condition() -> None:
 @pytest.mark.parametrize(
     ("pack", "engine"),
     [
-        *((pack, "native") for pack in ("net", "software")),
+        ("net", "native"),
         *(pytest.param(pack, "both", marks=pytest.mark.slow) for pack in ("net", "licence")),
         *(pytest.param(pack.name, "native", marks=pytest.mark.slow) for pack in PACKS),
     ],
