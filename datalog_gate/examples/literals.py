@@ -170,7 +170,7 @@ def _list_outputs(literal: CheckedLiteral) -> list[Var]:
     """The variables that a call or an aggregate gives."""
     if isinstance(literal, Call):
         return [term for term in literal.outputs if isinstance(term, Var)]
-    return [literal.target] if isinstance(literal, Fold) else []
+    return [literal.target] if isinstance(literal, Fold) and isinstance(literal.target, Var) else []
 
 
 def _without_numbers(literal: CheckedLiteral) -> CheckedLiteral:
@@ -403,10 +403,8 @@ def _bound(literal: CheckedLiteral) -> Iterator[Var]:
     match literal:
         case Match():
             yield from variables(literal)
-        case Call():
-            yield from (term for term in literal.outputs if isinstance(term, Var))
-        case Fold():
-            yield literal.target
+        case Call() | Fold():
+            yield from _list_outputs(literal)
 
 
 def _never(rule: CheckedRule) -> CheckedRule:

@@ -59,6 +59,12 @@ CHANGES = {
         'p(s) :- os:nova:server(_id=s, flavor=f), not offered(f). offered("small"). offered("huge").',
         [("a", False, {"server": {"flavor": "huge"}}, {})],
     ),
+    "another rule that counts as many of another type": (
+        "p(s) :- heat:stack(id=s), count{ v : os:cinder:volume(_stack=s, _id=v) } = 2.",
+        "p(s) :- heat:stack(id=s), count{ v : os:cinder:volume(_stack=s, _id=v) } = 2. "
+        "p(s) :- heat:stack(id=s), count{ x : os:nova:server(_stack=s, _id=x) } = 2.",
+        [("a", True, {"server": SERVER, "server_2": SERVER}, {})],
+    ),
     "a condition for one network, and for all": (
         "p(s) :- os:nova:server.networks(_id=s, network=n), not q(s, n). "
         "q(s, n) :- os:nova:server.networks(_id=s, network=n, fixed_ip=ip), ip != null.",
