@@ -19,7 +19,6 @@ from datalog_gate.stack.model import Data, Locate, Path
 MAX_STEPS = 2_000_000
 """The maximum number of steps of a reading, each half a microsecond of work or a whole one: a part that a function
 creates, sixteen characters of text, a look at a mapping of the registry. What takes longer counts as several."""
-NO_YAML = "this is not YAML"
 TOO_MUCH = f"too much work to read: more than {MAX_STEPS:,} steps"
 MAX_CHARACTERS = 4_000_000
 MAX_NODES = 500_000
@@ -402,7 +401,7 @@ class _Builder:
             before = self.text[: character.start() if character else 0]
             line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
             span = Span(self.file, line, column, line, column + 1)
-            raise _wrong("yaml", f"{NO_YAML}: {str(error).splitlines()[0]}", span, self.text) from None
+            raise _wrong("yaml", f"this is not YAML: {str(error).splitlines()[0]}", span, self.text) from None
         finally:
             loader.dispose()
         self._spend()
@@ -419,7 +418,7 @@ class _Builder:
             column = error.start - self.text.rfind("\n", 0, error.start)
             span = Span(self.file, line, column, line, column + 1)
             what = f"unacceptable character #x{ord(self.text[error.start]):04x}: half a surrogate pair"
-            raise _wrong("yaml", f"{NO_YAML}: {what}", span, self.text) from None
+            raise _wrong("yaml", f"this is not YAML: {what}", span, self.text) from None
 
     def _explain_marked(self, error: Any) -> InputError:
         """The error of a text that is not YAML, at the mark of the parser's error."""
@@ -428,7 +427,7 @@ class _Builder:
         if error.context == _TOO_DEEP:
             return _wrong("too-large", f"nested deeper than {MAX_DEPTH} levels", span, self.text)
         what = ", ".join(part for part in (error.context, error.problem) if part)
-        return _wrong("yaml", f"{NO_YAML}: {what}", span, self.text)
+        return _wrong("yaml", f"this is not YAML: {what}", span, self.text)
 
     def _spend(self) -> None:
         self.spend(self.steps)

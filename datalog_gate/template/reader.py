@@ -19,7 +19,7 @@ from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, EnvironmentFile, Locate, Parameter, Path, Stack
 from datalog_gate.template.assumptions import Assumed, Assumptions
 from datalog_gate.template.dialect import VERSION_KEYS, Dialect, dialect_of
-from datalog_gate.template.document import MAX_STEPS, NO_YAML, Document, Documents
+from datalog_gate.template.document import MAX_STEPS, Document, Documents, Spend
 from datalog_gate.template.environment import (
     SECTIONS,
     TEMPLATE_ENDINGS,
@@ -49,6 +49,8 @@ _GROUPED = ("OS::stack_id", "OS::project_id")
 """The parameters that Heat adds and that groups may have."""
 _PER_NAME = 5
 """The steps of reading a condition or an output, besides its functions."""
+_PER_SLOW_CHARACTER = 10
+"""The steps of reading a character by the slower loader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,22 +216,38 @@ def _types_below(tree: Tree, document: Document, registry: Registry, sent: Colle
     names = [*registry.entries(), *((name, document.file) for name in (*_templates(document.data), *sent))]
     seen: set[str] = set()
     while names:
-        name, base = names.pop()
+        (name, base), fetched = names.pop(), None
         try:
             fetched = tree.fetch(name, base)
             if fetched is None or fetched[0] in seen:
                 continue
             seen.add(fetched[0])
-            data = tree.document(*fetched).data
+            data = tree.documents.read_sent(fetched[1], fetched[0], True, tree.spend).data
         except InputError as error:  # reported when it is nested
-            if name in sent and not error.diagnostics[0].message.startswith(NO_YAML):
+            if name in sent and fetched and _is_template(fetched[1], error, tree.spend):
                 raise
             continue
         if isinstance(data, dict) and not isinstance(dialect_of(data), str):
+            tree.document(*fetched)
             for name, kind in declared_types(data).items():
                 types[name] = kind if types.get(name, kind) == kind else None
             names += ((name, fetched[0]) for name in _templates(data))
     return types
+
+
+def _is_template(text: str, error: InputError, spend: Spend) -> bool:
+    """Whether Heat may take a sent text that we can't read for a template. After an error of its loader Heat tries a
+    slower one, which takes other versions of YAML (heat/common/template_format.py:60)."""
+    import yaml
+
+    if error.diagnostics[0].code != "yaml":
+        return True
+    spend(_PER_SLOW_CHARACTER * len(text))
+    try:
+        data = yaml.load(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, ValueError, AttributeError, RecursionError):  # Heat skips it, or the request fails
+        return False
+    return isinstance(data, dict) and not data.keys().isdisjoint(VERSION_KEYS)
 
 
 def _templates(data: Data) -> Iterator[str]:

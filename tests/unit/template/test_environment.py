@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from datalog_gate.base.records import replace
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import SHIPPED
@@ -208,6 +209,13 @@ def test_a_sent_template_that_nothing_names_counts_where_files_merge() -> None:
     assert refusals(lambda: definition.stack("web", SHIPPED), "code", "message") == [
         ("bad-environment", "`below` can't be merged: its type is not known")
     ]
+    unread = {"unnamed.yaml": f"%YAML 1.3\n---\n{files['unnamed.yaml']}"}  # Heat reads it by another loader
+    definition = replace(definition, files=files | unread)
+    assert refusals(lambda: definition.stack("web", SHIPPED), "code") == ["yaml"]
+    for text in ("a: 1\n---\nb: 2\n", "a: !Ref b\n", "%YAML 1.3\n---\na: {b: 1, b: 2}\n", "[\n"):
+        stack = replace(definition, files=files | {"unnamed.yaml": text}).stack("web", SHIPPED)
+        [nested] = [resource.nested for resource in stack.resources if resource.nested]
+        assert (stack.warnings, nested.parameters[0].value) == ((), "10.0.0.0/8"), text
 
 
 @pytest.mark.parametrize(
