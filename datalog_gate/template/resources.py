@@ -95,7 +95,8 @@ def _read_definition(scope: Scope, name: str, path: Path, where: Where) -> Resou
     definition = tree.as_meant(definition, scope.document, path, dialect, _known_keys(definition, dialect))
     definition = _without_wrong(tree, dialect, name, definition, where)
     content = _resolve_parts(scope, definition, path, exists is not False)
-    if not isinstance(kind := content.get("type"), str) or not kind:
+    kind = content.get("type")
+    if not isinstance(kind, str) or (not kind and exists is not False):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
         return None
     if exists is False:  # Heat looks at its keys all the same (heat/engine/hot/template.py:272)

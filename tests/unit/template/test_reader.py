@@ -170,6 +170,7 @@ parameters: {env: {type: string}}
 conditions: {never: {equals: [a, b]}, prod: {equals: [{get_param: env}, prod]}}
 resources:
   absent: {type: A, condition: never}
+  untyped: {type: '', condition: never}
   there: {type: A, condition: {not: never}, depends_on: absent}
   perhaps: {type: A, condition: prod}
 outputs: {o: {value: 1, condition: never}, p: {value: 1, condition: prod}}
