@@ -306,15 +306,23 @@ class _RefusalSearch:
         types = {parameter.name: parameter.type for parameter in nested.parameters}
         lacks = [f"the output `{name}`" for name in kind.attributes if name not in (*nested.outputs, _SHOW)]
         for part in kind.properties:
-            wanted = _PARAMETERS.get(part.kind)
-            if types.get(part.name, None if part.required else wanted) != wanted:
+            wanted = _PARAMETERS.get(part.kind, "any, which no parameter has")
+            if types.get(part.name, "" if part.required else wanted) != wanted:
                 lacks.append(f"the parameter `{part.name}` of type {wanted}")
+        given = {*kind.parts, *self._list_defaults()}
         needed = (parameter for parameter in nested.parameters if "default" not in parameter.attributes)
-        lacks += [f"a default of its parameter `{other.name}`" for other in needed if other.name not in kind.parts]
+        lacks += [f"a default of its parameter `{other.name}`" for other in needed if other.name not in given]
         if lacks:
             message = f"{resource.type} takes the place of {resource.declared} and lacks {', '.join(lacks)}"
             place = self._mapping_place(resource) or resource.locate(("type",))
             self._add("missing-property", message, place, "add what it lacks, or map a type that Heat does not have")
+
+    def _list_defaults(self) -> Iterator[str]:
+        """The parameters to which an environment gives a default."""
+        for file in self.root.environments:
+            defaults = file.data.get("parameter_defaults")
+            if isinstance(defaults, dict):
+                yield from (name for name, value in defaults.items() if value is not None)
 
     def _check_policies(self, stack: Stack, resource: Resource, kind: ResourceType | None) -> None:
         if resource.deletion_policy == "Snapshot" and not (kind and kind.snapshot):

@@ -427,6 +427,21 @@ def test_a_template_in_the_place_of_a_type_has_its_properties_and_attributes(tmp
         "number, a default of its parameter `more`; add what it lacks, or map a type that Heat does not have",
         "t3:3 error[missing-property] w.yaml needs the property `more`; add `more`, a parameter of type string",
     ]
+    (tmp_path / "e.yaml").write_text(
+        "resource_registry: {OS::Heat::RandomString: r.yaml, OS::Heat::Value: v.yaml}\nparameter_defaults: {more: x}\n"
+    )
+    (tmp_path / "t.yaml").write_text(
+        f"{HEAD}resources:\n  b: {{type: OS::Heat::RandomString}}\n"
+        "  c: {type: OS::Heat::Value, properties: {value: 1}}\n"
+    )
+    (tmp_path / "v.yaml").write_text(
+        f"{HEAD}parameters: {{value: {{type: string}}}}\nresources: {{}}\noutputs: {{value: {{value: x}}}}\n"
+    )
+    (tmp_path / "r.yaml").write_text(files["r.yaml"].replace("}}\nres", "}, more: {type: string}}\nres"))
+    assert said("t.yaml", "e.yaml", folder=tmp_path) == [
+        "e1:70 error[missing-property] v.yaml takes the place of OS::Heat::Value and lacks the parameter `value` of "
+        "type any, which no parameter has; add what it lacks, or map a type that Heat does not have"
+    ]
 
 
 SUBNET = "OS::Neutron::Subnet, properties: {network: n, cidr: 10.0.0.0/24"
