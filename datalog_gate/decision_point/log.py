@@ -227,7 +227,7 @@ def _append(path: Path, line: bytes, limit: int) -> None:
 
 def read_log(path: Path) -> Iterator[Record | Diagnostic]:
     """Read the records in order, with a diagnostic for each bad line. Errors: InputError if there is no file, or if it
-    has lines, and none is a record."""
+    has whole lines, and none is a record."""
     older = Path(f"{path}.1")
     outcomes = set[bool]()
     for file in [older, path] if os.path.exists(older) else [path]:
@@ -235,7 +235,8 @@ def read_log(path: Path) -> Iterator[Record | Diagnostic]:
             with file.open(encoding="utf-8", errors="replace") as lines:
                 for number, line in enumerate(lines, 1):
                     record = _parse_record(line, Span(str(file), number, 1, number, 1))
-                    outcomes.add(isinstance(record, Diagnostic))
+                    if line.endswith("\n"):  # a last line that is cut off is a record that was being written
+                        outcomes.add(isinstance(record, Diagnostic))
                     yield record
         except (OSError, ValueError) as error:
             raise unreadable(file, error) from None

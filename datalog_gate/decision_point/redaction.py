@@ -99,7 +99,7 @@ class _Secrets:
                 shown = {
                     name: {**schema, default: HEAT_MASK}
                     if isinstance(schema, Mapping)
-                    and schema.get(default, "") != ""
+                    and schema.get(default) not in (None, "")
                     and (schema.get(hidden) or name in self.names)
                     else schema
                     for name, schema in declared.items()

@@ -83,8 +83,9 @@ def test_what_holds_no_secret_is_logged_as_it_is_written() -> None:
     )  # fmt: skip
 
 
-def test_an_empty_default_is_no_secret() -> None:
-    definition = StackDefinition(declared(HIDDEN | {"default": ""}))
+@pytest.mark.parametrize("default", ["", None])
+def test_an_empty_default_is_no_secret(default: str | None) -> None:
+    definition = StackDefinition(declared(HIDDEN | {"default": default}))
     assert redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)])[0] == definition.to_json()
 
 

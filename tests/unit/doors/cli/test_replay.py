@@ -315,6 +315,14 @@ def test_a_broken_line_is_reported_and_the_others_are_read(
     assert run(capsys, "explain", before[1].split()[1], "--log", "log.jsonl") == before
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_record_that_is_being_written_makes_no_other_file(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("begun.jsonl").write_text('{"schema": "datalog-gate/lo')
+    code, out, err = run(capsys, "replay", "begun.jsonl")
+    assert (code, out) == (0, "0 the same, 0 others, 0 that can't be decided\n")
+    assert err.startswith("begun.jsonl:1:1: warning[unreadable] the line is not a record: ")
+
+
 @pytest.mark.parametrize("command", [("replay",), ("explain", "7f3a91", "--log"), ("scan", "run", "--log")])
 @pytest.mark.usefixtures("folder")
 def test_a_file_without_a_record_is_no_log(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
