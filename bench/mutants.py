@@ -42,7 +42,8 @@ def main(packs: list[str]) -> None:
         survivors = _survivors(own)
         noticed = own.mutants - len(survivors)
         both = own.mutants - len(survivors | _survivors(shown))
-        print(f"| {pack} | {own.mutants} | {own.score:.0f} % | {shown.score:.0f} % | {100 * both / noticed:.0f} % |")
+        share = f"{100 * both / noticed:.0f} %" if noticed else "none"
+        print(f"| {pack} | {own.mutants} | {own.score:.0f} % | {shown.score:.0f} % | {share} |")
 
 
 def _survivors(mutation: Mutation) -> set[object]:
