@@ -162,16 +162,20 @@ def ends(process: subprocess.Popen[str], seconds: float) -> bool:
 
 
 @pytest.mark.slow
-def test_a_full_disk_resolves_nothing_and_the_next_run_goes_on(folder: Path) -> None:
-    for store in ("whole.duckdb", "full.duckdb"):
-        assert finish(start(folder, store))[0] == 1
+@pytest.mark.parametrize("growth", [-1, 500_000], ids=["at once", "in the middle"])
+def test_a_full_disk_resolves_nothing_and_the_next_run_goes_on(folder: Path, growth: int) -> None:
+    whole, full = folder / "whole.duckdb", folder / "full.duckdb"
+    for store in (whole, full):
+        assert finish(start(folder, store.name))[0] == 1
     for number in range(STACKS):
         write(folder, number, "small")
-    code, out, err = finish(start(folder, "full.duckdb", limit=100_000, day=2))
+    with read_throughout(str(full)):
+        code, out, err = finish(start(folder, full.name, limit=full.stat().st_size + growth, day=2))
     assert (code, out) == (3, "")
     assert "the store full.duckdb fails" in err
-    with open_database(str(folder / "full.duckdb")) as database:
-        assert len(ScanStore(database).findings(policy="shared")) == STACKS
-    for store in ("whole.duckdb", "full.duckdb"):
-        assert finish(start(folder, store, day=2))[0] == 0
-    assert digest(str(folder / "full.duckdb")) == digest(str(folder / "whole.duckdb"))
+    with open_database(str(full), read_only=True) as database:
+        opened = ScanStore(database, read_only=True)
+        assert [len(opened.findings(policy=policy)) for policy in ("size", "shared")] == [(STACKS + 2) // 3, STACKS]
+    for store in (whole, full):
+        assert finish(start(folder, store.name, day=2))[0] == 0
+    assert digest(str(full)) == digest(str(whole))
