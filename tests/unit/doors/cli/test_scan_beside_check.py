@@ -103,10 +103,13 @@ def check_each(
 
 
 def check(capsys: pytest.CaptureFixture[str], rules: Path, folder: str, *arguments: str) -> dict[str, tuple[str, str]]:
-    """The id and outcome of each template's decision, by its path in the folder."""
+    """The id and outcome of each template's decision, by its path in the folder; empty where none is made."""
     lines = run(capsys, "check", f"--rules={rules}", "--format=json", *arguments)[1].splitlines()
     decisions = [json.loads(line) for line in lines]
     return {
-        os.path.relpath(decision.get("template", arguments[-1]), folder): (decision["id"], decision["outcome"])
+        os.path.relpath(decision.get("template", arguments[-1]), folder): (
+            decision.get("id", ""),
+            decision.get("outcome", ""),
+        )
         for decision in decisions
     }
