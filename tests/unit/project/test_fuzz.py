@@ -31,9 +31,9 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(sample(5)))
-def test_no_request_makes_an_error_line_or_an_answer_of_ours(trial: Trial, seed: int) -> None:
-    for number in range(seed * 20, seed * 20 + sample(20)):
+def test_no_request_makes_an_error_line_or_an_answer_of_ours(trial: Trial) -> None:
+    """The first requests; ``tox -e fuzz`` tries more, and so it is with commands."""
+    for number in range(20):
         trial.attempt(number)
 
 
@@ -42,11 +42,9 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(tmp_path_factory.mktemp("workshop"))
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("seed", range(sample(5)))
-def test_no_command_ends_outside_the_contract(workshop: Workshop, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_ends_outside_the_contract(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DATALOG_GATE_RULES", raising=False)
-    for number in range(seed * 100, seed * 100 + sample(100)):
+    for number in range(15):
         workshop.attempt(number)
 
 
