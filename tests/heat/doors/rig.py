@@ -238,9 +238,11 @@ class Heat:
         return outcome
 
     def log(self) -> str:
-        """The end of Heat's log."""
+        """The end of Heat's log, without the requests that ask whether it is ready."""
         written = [self.folder / name for name in ("heat.log", "stderr")]
-        return "\n".join(file.read_text()[-4000:] for file in written if file.exists())
+        lines = [line for file in written if file.exists() for line in file.read_text().splitlines()]
+        asking = ("Processing request: GET", "The Referenced Attribute")
+        return "\n".join([line for line in lines if not any(text in line for text in asking)][-200:])
 
     def resources(self, name: str) -> dict[str, str]:
         """The status of each of the stack's resources."""

@@ -132,37 +132,42 @@ def read_values(heat: Heat, name: str) -> list[str]:
 
 
 def roll_back(heat: Heat, name: str, body: dict[str, Any]) -> tuple[str, str]:
-    """Add a resource that fails, and have this rolled back. Return the status and reason in the end."""
+    """Add a resource that fails, and have this rolled back. Return the status and reason in the end; two empty texts if
+    Heat has no row of `n` any more, and then its update may never end."""
     key, failing = "resources", FAILING
     if "Resources" in body:
         key, failing = "Resources", {name.title().replace("_", ""): part for name, part in FAILING.items()}
     update = {**body, key: {**body[key], "bad": failing}}
     answer = heat.on(name, "PUT", template=update, files=FILES, disable_rollback=False)
     assert answer.status_code == 202, f"{answer.text}\n{heat.log()}"
+
+    def is_begun() -> bool:
+        return heat.stack(name)["stack_status"].startswith("ROLLBACK")
+
     wait(
-        lambda: heat.stack(name)["stack_status"].startswith("ROLLBACK"),
+        lambda: is_begun() or "n" not in heat.resources(name),
         lambda: f"{heat.stack(name)}\n{heat.resources(name)}\n{heat.log()}",
     )
-    return heat.ended(name)
+    return heat.ended(name) if is_begun() else ("", "")
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_rollback_builds_no_value_that_was_signalled_meanwhile(engine: Heat, shape: str) -> None:
     body = SHAPES[shape]
-    name, answer = engine.create(body, files=FILES)
-    assert answer.status_code == 201, answer.text
-    path = find_path(engine, name, "n")
-    signal(engine, path, "good")
-    assert engine.ended(name)[0] == "CREATE_COMPLETE"
-    signal(engine, path, "fine")
     for _ in range(3):  # a slow Heat may begin its rollback twice, or not find a nested stack that it cancels
+        name, answer = engine.create(body, files=FILES)
+        assert answer.status_code == 201, answer.text
+        path = find_path(engine, name, "n")
+        signal(engine, path, "good")
+        assert engine.ended(name)[0] == "CREATE_COMPLETE"
+        signal(engine, path, "fine")
         status, reason = roll_back(engine, name, body)
-        if status == "ROLLBACK_COMPLETE" or DENIAL in reason:
-            break
-        assert engine.updated(name, body, files=FILES)[0] == "UPDATE_COMPLETE"
-    assert status == "ROLLBACK_COMPLETE", f"{reason}\n{engine.log()}"
-    signal(engine, path, "evil")
-    status, reason = roll_back(engine, name, body)
+        assert DENIAL not in reason
+        if status == "ROLLBACK_COMPLETE":
+            signal(engine, path, "evil")
+            status, reason = roll_back(engine, name, body)
+            if status:
+                break
     assert (status, DENIAL in reason) == ("ROLLBACK_FAILED", True), f"{reason}\n{engine.log()}"
     assert "evil" not in read_values(engine, name)
 
