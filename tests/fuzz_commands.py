@@ -142,18 +142,18 @@ OPTIONS: dict[str, str] = {
     "--mode choice,--select text,--ignore text,--baseline rows,--quiet,--engine engine,--explain,--format format,"
     "--output report,--show-config",
     "facts": f"{READING},--relation relation,--format format,--catalogue types",
-    "relations": "--format format,--catalogue types",
+    "relations": "--catalogue types",
     "query": "--rules rules,--congress,--facts rows,--undefined choice,--engine engine,--format format,"
     "--catalogue types",
-    "test": "--init name,--format format,--catalogue types,--seed number",
+    "test": "--init name,--catalogue types,--seed number",
     "lint": "--catalogue types,--format format",
     "fmt": "--check,--from-congress",
     "docs": f"{RULE_OPTIONS},--output output",
     "examples": f"{RULE_OPTIONS},--format format",
     "diff": "--policy text",
-    "rules": "--format format",
+    "rules": "",
     "rules init": "",
-    "explain": f"--log log,{RULE_OPTIONS},--inventory rows,--waivers waivers,--format format",
+    "explain": f"--log log,{RULE_OPTIONS},--inventory rows,--waivers waivers",
     "replay": f"--mode choice,{RULE_OPTIONS},--inventory rows,--waivers waivers,--format format",
     "waive": f"--log log,--owner text,--reason text,--expires time,--ticket text,--while bound,--waivers waivers,"
     f"{RULE_OPTIONS}",
@@ -169,7 +169,7 @@ OPTIONS: dict[str, str] = {
     "scan run": f"--folder root,--processes number,--inventory rows,--waivers waivers,--now time,{RULE_OPTIONS}",
     "scan findings": f"--policy text,--project text,--since time,--format format,{RULE_OPTIONS}",
     "scan query": "--format format",
-    "doctor": "--heat-conf conf,--format format,--paste paste,--log log,--no-cfn,--no-engine,--probe",
+    "doctor": "--heat-conf conf,--paste paste,--log log,--probe",
 }
 """The options of each command with the roles of their values."""
 OPERANDS: dict[str, list[str]] = {

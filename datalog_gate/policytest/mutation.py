@@ -60,11 +60,6 @@ class Mutation:
         """The percentage of detected mutants."""
         return 100 * (self.mutants - len(self.survivors)) / self.mutants if self.mutants else 100.0
 
-    def to_json(self) -> dict[str, object]:
-        survivors = [{"place": mutant.span.to_json(), "change": mutant.what} for mutant in self.survivors]
-        counts = {"mutants": self.mutants, "score": round(self.score, 1)}
-        return {"schema": "datalog-gate/mutation/1", **counts, "survivors": survivors}
-
     def to_text(self) -> Iterator[str]:
         for mutant in self.survivors:
             yield f"{mutant.span.file}:{mutant.span.line}: survived: {mutant.what}"

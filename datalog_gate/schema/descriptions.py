@@ -74,31 +74,6 @@ class RelationDescription:
         columns = (_brief_column(column, column.name in self.relation.key) for column in self.relation.columns)
         return f"{self.relation.name}({', '.join(columns)})"
 
-    def to_json(self) -> dict[str, object]:
-        """As JSON data, the example by column."""
-        columns = [
-            {
-                "name": column.name,
-                "kinds": column.kinds.describe(),
-                "nullable": bool(column.kinds & Kind.NULL),
-                "key": column.name in self.relation.key,
-                "meaning": column.meaning,
-                "allowed": list(column.allowed) if column.closed else None,
-            }
-            for column in self.relation.columns
-        ]
-        return {
-            "name": self.relation.name,
-            "meaning": self.relation.meaning,
-            "type": self.type,
-            "filled_by": self.filled_by,
-            "old": self.has_old,
-            "columns": columns,
-            "mandatory": list(self.mandatory),
-            "example": read_examples().get(self.relation.name) if self.example else None,
-            "rule": self.rule,
-        }
-
 
 def describe_relations(pattern: str = "*", catalogue: Catalogue = SHIPPED) -> list[RelationDescription]:
     """Describe the relations whose name or resource type matches the shell pattern: ``os:nova:*``,

@@ -235,7 +235,6 @@ def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentP
     relations = _add_command(commands, "relations", "facts_and_queries")
     help_ = "a relation, a resource type, or a pattern as in a shell (default: a line for each relation)"
     relations.add_argument("pattern", nargs="?", metavar="NAME|PATTERN", help=help_)
-    relations.add_argument("--format", choices=("text", "json"), default="text")
     _add_check_options(relations, "catalogue")
 
     query = _add_command(commands, "query", "facts_and_queries")
@@ -259,10 +258,8 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     job = test.add_mutually_exclusive_group()
     job.add_argument("--mutate", action="store_true", help="print the faults in the rules that no case detects")
     job.add_argument("--init", metavar="POLICY", help="write the examples of a policy as cases")
-    test.add_argument("--min-score", type=float, metavar="PERCENT", help="exit 5 below it")
     test.add_argument("--mutants", type=int, metavar="N", help="try N mutants (default: all)")
     test.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of mutants (default: 0)")
-    test.add_argument("--format", choices=("text", "json"), default="text")
     _add_configured(test, "catalogue")
     test.set_defaults(configured=("catalogue", "rules"))
 
@@ -275,7 +272,6 @@ def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     fmt.add_argument("--from-congress", action="store_true", help="convert files of Congress to rules, and print them")
 
     rules = _add_command(commands, "rules", "rule_files")
-    rules.add_argument("--format", choices=("text", "json"), default="text")
     rules.set_defaults(init=False)
     init = rules.add_subparsers(metavar="init").add_parser(
         "init", help="copy packs into a new folder", allow_abbrev=False
@@ -304,12 +300,13 @@ def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentP
     explain = _add_command(commands, "explain", "logged_decisions")
     explain.add_argument("decision", metavar="DECISION", help="its id, or the beginning of it")
     explain.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
-    _add_replay(explain, "text", "json")
+    _add_replay(explain)
 
     replay = _add_command(commands, "replay", "logged_decisions")
     replay.add_argument("log", type=Path, metavar="LOG", help="a decision log")
     replay.add_argument("--mode", choices=BY_NAME["mode"].choices, default="", help="decide as in this mode")
-    _add_replay(replay, "text", "json", "html")
+    _add_replay(replay)
+    replay.add_argument("--format", choices=("text", "json", "html"), default="text")
 
     waive = _add_command(commands, "waive", "logged_decisions")
     waive.add_argument("decision", metavar="DECISION", help="the beginning of its id, or a file of check --format json")
@@ -353,9 +350,9 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
 
     services = _add_command(commands, "services", "services")
     parts = services.add_subparsers(dest="part", required=True, metavar="PART")
-    _add_heat_conf(_add_part(parts, "status", "list the claims of services; exit 1 if one needs attention"))
+    _add_conf(_add_part(parts, "status", "list the claims of services; exit 1 if one needs attention"))
     _add_reconcile(_add_part(parts, "reconcile", "settle the open claims of services"))
-    _add_heat_conf(_add_part(parts, "list", "list the enabled services"))
+    _add_conf(_add_part(parts, "list", "list the enabled services"))
 
     store = _add_command(commands, "store", "shared_store")
     parts = store.add_subparsers(dest="part", required=True, metavar="PART")
@@ -370,11 +367,9 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     _add_pull(inventory.add_subparsers(dest="part", required=True, metavar="PART"))
 
     doctor = _add_command(commands, "doctor", "doctor")
-    _add_heat_conf(doctor)
+    _add_conf(doctor)
     doctor.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: as in heat.conf)")
     doctor.add_argument("--log", type=Path, metavar="FILE", help="a decision log (default: as in heat.conf)")
-    doctor.add_argument("--no-cfn", dest="cfn", action="store_false", help="heat-api-cfn is not deployed")
-    doctor.add_argument("--no-engine", dest="engine", action="store_false", help="no heat-engine runs on this host")
     probe = "create an empty stack, which a door in Heat's engine refuses, and delete it, with the user's OS_*"
     doctor.add_argument("--probe", action="store_true", help=probe)
 
@@ -493,16 +488,12 @@ def _add_reconcile(command: argparse.ArgumentParser) -> None:
     )
     help_ = "repeat at this interval, such as 60s or 5m"
     command.add_argument("--every", type=_seconds, metavar="TIME", help=help_)
-    _add_heat_conf(command)
+    command.add_argument("--format", choices=("text", "json"), default="text")
+    _add_conf(command)
 
 
 def _add_conf(command: argparse.ArgumentParser) -> None:
     command.add_argument("--heat-conf", type=Path, required=True, metavar="FILE", help="heat.conf of the services")
-
-
-def _add_heat_conf(command: argparse.ArgumentParser) -> None:
-    _add_conf(command)
-    command.add_argument("--format", choices=("text", "json"), default="text")
 
 
 def _add_rules(command: argparse.ArgumentParser) -> None:
@@ -515,11 +506,10 @@ def _add_check_options(command: argparse.ArgumentParser, *names: str) -> None:
         _add_option(command, BY_NAME[name], BY_NAME[name].initial())
 
 
-def _add_replay(command: argparse.ArgumentParser, *formats: str) -> None:
+def _add_replay(command: argparse.ArgumentParser) -> None:
     _add_rules(command)
     _add_check_options(command, "inventory", "heat-conf")
     command.add_argument("--waivers", metavar="FILE.yaml", help="waivers (default: those of the record)")
-    command.add_argument("--format", choices=formats, default="text")
 
 
 def _add_list(command: argparse.ArgumentParser, option: str, help_: str, **more: Any) -> None:

@@ -44,7 +44,7 @@ OK = POLICY + "heat:stack(id=x).\n"
 SERVERS = POLICY + "os:nova:server(_id=x).\n"
 NETS = POLICY + "os:neutron:net(_id=x).\n"
 
-RULES, SUITE, FACTS = "rules", "suite", "facts template.yaml --relation heat:hook"
+RULES, SUITE, FACTS = "load", "suite", "facts template.yaml --relation heat:hook"
 REFUSED = "check template.yaml --rules m.dl --quiet --deprecated"
 Files = Mapping[str, str | bytes]
 LINTS = list_lints()
@@ -226,7 +226,7 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         {"m.dl": OK, "limits.dl": "relation most(n: number).\n", "limits.yaml": "mst: 100\nmost: 100\n"},
         {"m.dl": OK, "limits.dl": "relation most(n: number).\n", "limits.yaml": "most: 100\n"}),
     "bad-pack": (
-        "rules --format text",
+        "rules",
         {"rules/a/m.dl": OK, "rules/a/pack.yaml": "version: 1.0\nsummary: one\n"},
         {"rules/a/m.dl": OK, "rules/a/pack.yaml": "version: '1.0'\nsummary: one\n"}),
     "bad-facts": (

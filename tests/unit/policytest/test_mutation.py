@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from textwrap import dedent
 
@@ -218,16 +217,11 @@ def test_what_fails_is_not_measured(folder: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.usefixtures("folder")
 def test_the_command_lists_what_no_case_notices(capsys: pytest.CaptureFixture[str]) -> None:
     chosen = ["test", "--mutate", "--seed", "3", "--mutants", "2"]
-    assert [main([*chosen, *more, "."]) for more in ([], ["--min-score", "1"])] == [0, 5]
+    assert main([*chosen, "."]) == 0
     changes = {2: "100 -> 101", 5: 'swap text ?? "" and "yes"'}
     lines = [f"size.dl:{line}: survived: {change}" for line, change in changes.items()]
     text = "\n".join([*lines, "2 mutants, 0 noticed, 2 survived", "  0.0 %\n"])
-    assert capsys.readouterr().out == text * 2
-    assert main([*chosen, "--format", "json", "."]) == 0
-    data = json.loads(capsys.readouterr().out)
-    survivors = [(survivor["place"]["line"], survivor["change"]) for survivor in data.pop("survivors")]
-    assert survivors == list(changes.items())
-    assert data == {"schema": "datalog-gate/mutation/1", "mutants": 2, "score": 0.0}
+    assert capsys.readouterr().out == text
 
 
 @pytest.mark.usefixtures("folder")

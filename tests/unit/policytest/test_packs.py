@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from importlib import invalidate_caches
 from pathlib import Path
 
@@ -199,11 +197,6 @@ def test_the_packs_of_this_project_are_listed(
     assert [line.split(None, 3) for line in lines] == [
         [mine.name, mine.version, str(mine.policies), mine.summary] for mine in ours
     ]
-    assert main(["rules", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "schema": "datalog-gate/rules/1",
-        "packs": [asdict(mine) for mine in ours],
-    }
 
 
 def test_packs_are_copied_into_a_new_folder_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

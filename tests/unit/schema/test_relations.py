@@ -150,47 +150,6 @@ def test_without_a_name_the_command_prints_a_line_for_each_relation(capsys: pyte
     )
 
 
-@pytest.mark.usefixtures("described")
-def test_the_command_prints_the_description_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["relations", "heat:requires", "--format", "json"]) == 0
-    why = ["explicit", "reference", "attribute", "implicit"]
-    column = {"kinds": "resource", "nullable": False, "key": True, "allowed": None}
-    assert json.loads(capsys.readouterr().out) == {
-        "schema": "datalog-gate/relations/1",
-        "relations": [
-            {
-                "name": "heat:requires",
-                "meaning": "The dependencies between the resources of a stack.",
-                "type": None,
-                "filled_by": "the template",
-                "old": True,
-                "columns": [
-                    {"name": "id", "meaning": "The resource.", **column},
-                    {"name": "required", "meaning": "A resource that must be there before.", **column},
-                    {
-                        "name": "why",
-                        "kinds": "string",
-                        "nullable": False,
-                        "key": False,
-                        "meaning": "How the template says so.",
-                        "allowed": why,
-                    },
-                ],
-                "mandatory": [],
-                "example": {
-                    "fixture": "fixtures/relations",
-                    "row": {
-                        "id": {"$resource": "portal/portal"},
-                        "required": {"$resource": "portal/data"},
-                        "why": "explicit",
-                    },
-                },
-                "rule": 'waits(r, required) :- heat:requires(id=r, required=required, why="explicit").',
-            }
-        ],
-    }
-
-
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [

@@ -10,7 +10,6 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.records import dataclass
 from datalog_gate.decision_point.settings import GROUP, Settings
 from datalog_gate.doors.cli.common import FINDINGS, INPUT, OK
 from datalog_gate.doors.cli.doctor import CheckResult, format_first, format_results, run_check
@@ -36,60 +35,46 @@ def doctor(options: argparse.Namespace) -> int:
     The exit code is `INPUT` if a file that the command names can't be read. Errors: UsageError if oslo.config is not
     installed.
     """
-    results = examine(options.heat_conf, options.paste, options.log, options.cfn, engine=options.engine)
+    results = examine(options.heat_conf, options.paste, options.log)
     if options.probe:
         results += run_check("probe", lambda: [probe_engine()])
-    print(format_results(results, options.format), end="")
+    print(format_results(results), end="")
     if any(result.about == "files" for result in results):
         return INPUT
     return FINDINGS if any(result.level == "finding" for result in results) else OK
 
 
-def examine(
-    heat_conf: Path, paste: Path | None = None, log: Path | None = None, cfn: bool = True, engine: bool = True
-) -> list[CheckResult]:
+def examine(heat_conf: Path, paste: Path | None = None, log: Path | None = None) -> list[CheckResult]:
     """Check the Heat with this configuration.
 
-    `paste` and `log` default to the files that heat.conf names. Without `cfn` heat-api-cfn is not deployed, without
-    `engine` no heat-engine runs on this host. A file of these arguments that can't be read is a finding about `files`.
-    Errors: UsageError if oslo.config is not installed.
+    `paste` and `log` default to the files that heat.conf names. A file of these arguments that can't be read is a
+    finding about `files`. Errors: UsageError if oslo.config is not installed.
     """
     try:
         conf, ini = read_conf(heat_conf), read_conf_places(heat_conf)
     except InputError as error:
         fix = "name Heat's configuration with --heat-conf, and run the doctor as the user of Heat's services"
         return [CheckResult("finding", "files", format_first(error), None, fix)]
-    given = _Given(paste, log, cfn, engine)
-    return [*run_check("options", _examine, conf, ini, given)]
+    return [*run_check("options", _examine, conf, ini, paste, log)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """What the command says of an installation; `examine` describes it."""
-
-    paste: Path | None
-    log: Path | None
-    cfn: bool
-    engine: bool
-
-
-def _examine(conf: Any, ini: IniFile, given: _Given) -> Iterator[CheckResult]:
+def _examine(conf: Any, ini: IniFile, named_paste: Path | None, log: Path | None) -> Iterator[CheckResult]:
     """Run all checks. Errors: InputError if options have wrong values."""
     heat = _read_heat_options(conf, ini)
     legacy, plugin_dirs = not heat["convergence_engine"], heat["plugin_dirs"]
     place = ini.place("DEFAULT", "convergence_engine")
-    yield from run_check("engine", check_engine, legacy, plugin_dirs, given.engine, place)
+    yield from run_check("engine", check_engine, legacy, plugin_dirs, place)
     yield from run_check("engine", check_plugin_dirs, plugin_dirs, ini.place("DEFAULT", "plugin_dirs"))
-    paste = given.paste or Path(ini.file).parent / heat["api_paste_config"]
-    about = "files" if given.paste else "door"
-    yield from run_check(about, lambda: check_pipelines(read_ini(paste), heat["flavor"] or "", given.cfn))
+    paste = named_paste or Path(ini.file).parent / heat["api_paste_config"]
+    about = "files" if named_paste else "door"
+    yield from run_check(about, lambda: check_pipelines(read_ini(paste), heat["flavor"] or ""))
     if os.environ.get("OS_AUTH_URL") or os.environ.get("OS_ENDPOINT"):
         yield from run_check("preview", check_preview)
     settings = _read_settings(conf, ini)
     yield from run_check("resources", check_resource_types, settings, plugin_dirs, ini)
     yield from run_check("catalogue", check_catalogue, settings, ini.place(GROUP, "catalogue"))
-    about = "files" if given.log else "log"
-    yield from run_check(about, _check_log, settings, legacy, plugin_dirs, given.log, place)
+    about = "files" if log else "log"
+    yield from run_check(about, _check_log, settings, legacy, plugin_dirs, log, place)
 
 
 def _read_heat_options(conf: Any, ini: IniFile) -> dict[str, Any]:

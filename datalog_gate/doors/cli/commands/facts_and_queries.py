@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -44,10 +43,7 @@ def relations(options: argparse.Namespace) -> int:
     described = describe_relations(options.pattern or "*", catalogue)
     if not described:
         raise _no_relation(options.pattern, (*catalogue.names(), *catalogue.types()))
-    if options.format == "json":
-        data = {"schema": "datalog-gate/relations/1", "relations": [description.to_json() for description in described]}
-        print(json.dumps(data, ensure_ascii=False))
-    elif options.pattern:
+    if options.pattern:
         print("\n\n".join("\n".join(format_relation(description, catalogue)) for description in described))
     else:
         print(*(f"{description.signature()}  {description.relation.meaning}" for description in described), sep="\n")

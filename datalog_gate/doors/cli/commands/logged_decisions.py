@@ -52,12 +52,7 @@ def explain(options: argparse.Namespace) -> int:
     waivers = rules.waivers(options.waivers) if options.waivers else None
     result = replay_record(record, rules, inventory, explain=True, waivers=waivers) if "inputs" in record else None
     decided: Any = record.get("decision")
-    if options.format == "json":
-        fields = {name: value for name, value in record.items() if name not in ("inputs", "decision")}
-        again = result.decision.to_json() if result and result.decision else decided
-        print(json.dumps({**fields, "decision": again}))
-    else:
-        print("\n".join(_explanation_lines(record, result)))
+    print("\n".join(_explanation_lines(record, result)))
     if result and decided["digests"]["rules"] != rules.digest:
         print_note("the rules have changed since: this is their result now")
     return OK

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 from datalog_gate import api
@@ -13,8 +11,6 @@ from datalog_gate.doors.cli.common import FINDINGS, OK, load_rules, replace_file
 from datalog_gate.files.packs import copy_packs, find_packs
 from datalog_gate.files.rules import default_rules
 from datalog_gate.files.templates import read_catalogue
-
-SCHEMA = "datalog-gate/rules/1"
 
 
 def fmt(options: argparse.Namespace) -> int:
@@ -45,10 +41,7 @@ def rules(options: argparse.Namespace) -> int:
         print(*copy_packs(default_rules(), options.folder, options.pack), sep="\n")
         return OK
     packs = find_packs(default_rules())
-    if options.format == "json":
-        print(json.dumps({"schema": SCHEMA, "packs": [asdict(pack) for pack in packs]}))
-    else:
-        print(*(f"{pack.name:12} {pack.version:8} {pack.policies:4}  {pack.summary}" for pack in packs), sep="\n")
+    print(*(f"{pack.name:12} {pack.version:8} {pack.policies:4}  {pack.summary}" for pack in packs), sep="\n")
     return OK
 
 

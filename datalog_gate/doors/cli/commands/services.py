@@ -36,13 +36,11 @@ def services(options: argparse.Namespace) -> int:
     """Run a part of the command. Errors: InputError, UsageError."""
     match options.part:
         case "list":
-            names = read_settings(options.heat_conf)[0].services
-            lines = [json.dumps({"schema": SCHEMA, "services": names})] if options.format == "json" else names
-            for line in lines:
-                print(line)
+            for name in read_settings(options.heat_conf)[0].services:
+                print(name)
         case "status":
             claims, now = read_claims(options.heat_conf), time.time()
-            print("\n".join(format_claims(claims, now, options.format)))
+            print("\n".join(format_claims(claims, now)))
             return FINDINGS if any(_find_alarm(claim, now) for claim in claims) else OK
         case "reconcile":
             return _reconcile(options)
@@ -60,11 +58,8 @@ def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
         raise invalid_file(heat_conf, error) from None
 
 
-def format_claims(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[str]:
-    """Format the claims as lines of text, or as json."""
-    if form == "json":
-        yield json.dumps({"schema": SCHEMA, "claims": [_to_json(claim, now) for claim in claims]}, ensure_ascii=False)
-        return
+def format_claims(claims: tuple[Claim, ...], now: float) -> Iterator[str]:
+    """Format the claims as lines of text."""
     for claim in claims:
         name = f"{claim.service} {claim.path or claim.action} of project {claim.project}, stack {claim.stack}"
         abandoned = ", abandoned" if claim.abandoned else ""
@@ -85,25 +80,6 @@ def _find_alarm(claim: Claim, now: float) -> str:
     if claim.state == "releasing":
         return f"not released for {age:.0f} seconds: {claim.problem or 'is `services reconcile` running?'}"
     return f"interrupted {age:.0f} seconds ago, and not settled since: is `services reconcile` running?"
-
-
-def _to_json(claim: Claim, now: float) -> dict[str, object]:
-    return {
-        "uuid": claim.uuid,
-        "service": claim.service,
-        "project": claim.project,
-        "stack": claim.stack,
-        "stack_name": claim.stack_name,
-        "grant": claim.path,
-        "state": claim.state,
-        "expires": claim.expires,
-        "abandoned": claim.abandoned,
-        "attempts": claim.attempts,
-        "age": round(now - claim.since),
-        "why": claim.why,
-        "problem": claim.problem,
-        "alarm": _find_alarm(claim, now),
-    }
 
 
 def _format_age(seconds: float) -> str:

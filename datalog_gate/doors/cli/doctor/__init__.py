@@ -5,7 +5,6 @@ A check yields results and never stops the others: an unreadable file is a findi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
@@ -14,7 +13,6 @@ from datalog_gate.base.errors import DiagnosticsError, UsageError
 from datalog_gate.base.records import dataclass
 
 Level = Literal["finding", "note", "ok"]
-SCHEMA = "datalog-gate/doctor/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +35,6 @@ class CheckResult:
         place = f"{self.place.file}:{self.place.line}: " if self.place else ""
         text = printable(f"{place}{self.level}[{self.about}] {self.message}")
         return text + (f"\n  fix   {printable(self.fix)}" if self.fix else "")
-
-    def to_json(self) -> dict[str, object]:
-        """The result as JSON data."""
-        place = {"file": self.place.file, "line": self.place.line} if self.place else None
-        return {"level": self.level, "about": self.about, "message": self.message, "place": place, "fix": self.fix}
 
 
 def run_check(about: str, check: Callable[..., Iterable[CheckResult]], *arguments: Any) -> Iterator[CheckResult]:
@@ -67,11 +60,8 @@ def format_first(error: DiagnosticsError) -> str:
     return f"{place}{first.message}" + (f", and {len(rest)} more" if rest else "")
 
 
-def format_results(results: Sequence[CheckResult], form: str) -> str:
-    """Format the results as text or json."""
-    if form == "json":
-        data = {"schema": SCHEMA, "signs": [result.to_json() for result in results]}
-        return json.dumps(data, ensure_ascii=False) + "\n"
+def format_results(results: Sequence[CheckResult]) -> str:
+    """Format the results, each on its line, and their numbers."""
     findings, notes, in_order = (sum(result.level == level for result in results) for level in get_args(Level))
     counts = [format_count(findings, "finding"), format_count(notes, "note")]
     return "\n".join([*map(str, results), ", ".join([*counts, f"{in_order} in order"])]) + "\n"

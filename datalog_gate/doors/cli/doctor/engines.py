@@ -30,19 +30,15 @@ SHIM = "datalog_gate_resources.py"
 """The module that Heat imports from that folder."""
 
 
-def check_engine(legacy: bool, plugin_dirs: Sequence[str], engine: bool, place: Span) -> Iterator[CheckResult]:
+def check_engine(legacy: bool, plugin_dirs: Sequence[str], place: Span) -> Iterator[CheckResult]:
     """Check that the engine for new stacks has a door of this version, and that the lifecycle plugin loads, since Heat
-    ignores a broken one. Without `engine` no heat-engine runs on this host."""
+    ignores a broken one."""
     problem = _plugin_problem()
     doors = find_modules(plugin_dirs, ENGINE_DOOR)
     if not legacy and not doors:
-        if engine:
-            message = "the engine's door is off: what convergence builds without a request to the API is not judged"
-            fix = f"add {ENGINE_FOLDER} to plugin_dirs under [DEFAULT], or give --no-engine if no heat-engine runs here"
-            yield CheckResult("finding", "engine", message, place, fix)
-        else:
-            message = "by --no-engine no heat-engine runs on this host"
-            yield CheckResult("note", "engine", message, place)
+        message = "the engine's door is off: what convergence builds without a request to the API is not judged"
+        fix = f"add {ENGINE_FOLDER} to plugin_dirs under [DEFAULT], also on a host without heat-engine"
+        yield CheckResult("finding", "engine", message, place, fix)
     if problem and (legacy or problem != NOT_INSTALLED):
         fix = "install datalog-gate into the Python of heat-engine, and run the doctor with that Python"
         yield CheckResult("finding", "engine", f"the lifecycle plugin {problem}", place, fix)

@@ -23,7 +23,7 @@ FACTORIES: dict[str, Api] = {
 }
 SERVICES: dict[Api, str] = {"api": "heat-api", "cfn": "heat-api-cfn"}
 COMPOSITES: dict[Api, str] = {"api": "composite:api", "cfn": "composite:api-cfn"}
-NO_CFN: dict[Api, str] = {"api": "", "cfn": ", or give --no-cfn if it is not deployed"}
+UNUSED: dict[Api, str] = {"api": "", "cfn": ", or remove it if heat-api-cfn is not deployed"}
 PIPELINE_FACTORY = "heat.api:pipeline_factory"
 CONTEXT = "heat.common.context:ContextMiddleware_filter_factory"
 AUTHTOKEN = "keystonemiddleware.auth_token:filter_factory"
@@ -42,22 +42,18 @@ class Pipeline:
     place: Span
 
 
-def check_pipelines(paste: IniFile, flavor: str, cfn: bool) -> Iterator[CheckResult]:
-    """Check each pipeline. Without `cfn` heat-api-cfn is not deployed."""
+def check_pipelines(paste: IniFile, flavor: str) -> Iterator[CheckResult]:
+    """Check each pipeline."""
     pipelines = _find_pipelines(paste, flavor)
-    for api in ("api", "cfn") if cfn else ("api",):
+    for api in SERVICES:
         used = any(pipeline.api == api for pipeline in pipelines)
         if not used and (api == "api" or any(name.partition(":")[2] == SERVICES[api] for name in paste.sections)):
             message = f"{SERVICES[api]} has no pipeline of the flavor {flavor or 'default'}"
-            fix = f"write `{flavor or 'default'} = ... {DOORS[api]} APPLICATION` under [{COMPOSITES[api]}]{NO_CFN[api]}"
+            fix = f"write `{flavor or 'default'} = ... {DOORS[api]} APPLICATION` under [{COMPOSITES[api]}]{UNUSED[api]}"
             yield CheckResult("finding", "door", message, paste.place(COMPOSITES[api]), fix)
     for pipeline in pipelines:
-        if pipeline.api == "cfn" and not cfn:
-            message = f"{pipeline.name} is not checked: with --no-cfn it counts as not deployed"
-            yield CheckResult("note", "door", message, pipeline.place)
-        else:
-            findings = list(_check_pipeline(pipeline, paste))
-            yield from findings or [CheckResult("ok", "door", f"{pipeline.name} has its door", pipeline.place)]
+        findings = list(_check_pipeline(pipeline, paste))
+        yield from findings or [CheckResult("ok", "door", f"{pipeline.name} has its door", pipeline.place)]
 
 
 def _find_pipelines(paste: IniFile, flavor: str) -> list[Pipeline]:
@@ -106,7 +102,7 @@ def _check_pipeline(pipeline: Pipeline, paste: IniFile) -> Iterator[CheckResult]
     positions = [position for position, factory in enumerate(factories) if FACTORIES.get(factory) == api]
     if not positions:
         message = f"there is no door before {pipeline.app} in {pipeline.name}: its requests are not judged"
-        yield CheckResult("finding", "door", message, place, fix + NO_CFN[api])
+        yield CheckResult("finding", "door", message, place, fix + UNUSED[api])
         return
     between = pipeline.filters[positions[-1] + 1 :]
     if early := [name for name in between if _factory(paste, name) in (AUTHTOKEN, CONTEXT)]:

@@ -105,18 +105,6 @@ def test_explain_shows_operations_without_a_decision_as_logged(capsys: pytest.Ca
 
 
 @pytest.mark.usefixtures("folder")
-def test_explain_prints_the_record_and_its_reasons_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    denied = ids()[0]
-    code, out, err = run(capsys, "explain", denied, "--log", "log.jsonl", "--format", "json")
-    record = json.loads(out)
-    [violation] = record["decision"]["violations"]
-    assert (code, err, record["verdict"], "inputs" in record) == (0, "", "denied", False)
-    assert [line["text"] for line in violation["why"]["steps"]] == [
-        "os:nova:server(web/web, flavor=huge, ...)", "huge in [huge, vast]",
-    ]  # fmt: skip
-
-
-@pytest.mark.usefixtures("folder")
 def test_explain_warns_of_changed_rules(capsys: pytest.CaptureFixture[str]) -> None:
     Path("rules/m.dl").write_text(RULES.replace('"huge", ', ""))
     code, out, err = run(capsys, "explain", ids()[0], "--log", "log.jsonl")

@@ -99,37 +99,11 @@ RELEASING = replace(CLAIM, state="releasing", problem="nobody there")
 def test_a_claim_is_shown_with_its_age_and_problem(
     claim: Claim, after: float, state: str, end: str, more: list[str], alarms: int
 ) -> None:
-    assert list(format_claims((claim,), NOW + after, "text")) == [
+    assert list(format_claims((claim,), NOW + after)) == [
         f"{state}: edge s/grant of project p, stack 1b1b{end}",
         *(f"  {line}" for line in more),
         f"1 claim, {alarms} to look at",
     ]
-
-
-def test_claims_are_shown_as_json() -> None:
-    claim = replace(RELEASING, why="it was deleted", attempts=7)
-    [line] = format_claims((claim,), NOW + 3600, "json")
-    assert json.loads(line) == {
-        "schema": SCHEMA,
-        "claims": [
-            {
-                "uuid": "u",
-                "service": "edge",
-                "project": "p",
-                "stack": "1b1b",
-                "stack_name": "s",
-                "grant": "s/grant",
-                "state": "releasing",
-                "expires": None,
-                "abandoned": False,
-                "attempts": 7,
-                "age": 3600,
-                "why": "it was deleted",
-                "problem": "nobody there",
-                "alarm": ALARM,
-            }
-        ],
-    }
 
 
 def test_status_exits_with_1_if_a_person_has_to_look(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,13 +114,8 @@ def test_status_exits_with_1_if_a_person_has_to_look(conf: Path, capsys: pytest.
     assert (code, out.splitlines()[-1]) == (1, "1 claim, 1 to look at")
 
 
-@pytest.mark.parametrize(
-    ("form", "expected"), [("text", "0 claims, 0 to look at"), ("json", json.dumps({"schema": SCHEMA, "claims": []}))]
-)
-def test_before_the_first_grant_there_are_no_claims(
-    conf: Path, capsys: pytest.CaptureFixture[str], form: str, expected: str
-) -> None:
-    assert run(capsys, "services", "status", "--heat-conf", conf, "--format", form) == (0, f"{expected}\n", "")
+def test_before_the_first_grant_there_are_no_claims(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "services", "status", "--heat-conf", conf) == (0, "0 claims, 0 to look at\n", "")
     assert not (conf.parent / "journal").exists()
 
 
@@ -218,11 +187,6 @@ def test_reconcile_needs_more_rights_than_a_member_has(
 
 def test_enabled_services_are_listed(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "services", "list", "--heat-conf", conf) == (0, "edge\nnight\n", "")
-
-
-def test_enabled_services_are_listed_as_json(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "services", "list", "--heat-conf", conf, "--format", "json")
-    assert (code, json.loads(out), err) == (0, {"schema": SCHEMA, "services": ["edge", "night"]}, "")
 
 
 def test_an_interval_is_given_in_seconds_minutes_or_hours() -> None:
