@@ -90,14 +90,6 @@ class ApiRecords:
         self._clean()
         return known
 
-    def writes(self, projects: Collection[str] | None, before: float | None, limit: int) -> list[dict[str, Any]]:
-        """The newest writes before a time, of some projects, or of all with None, without their answers."""
-        names = "at", "user", "project", "operation", "path", "request_id", "status"
-        query = select(*(api_writes.c[name] for name in names)).order_by(api_writes.c.at.desc(), api_writes.c.key)
-        if before is not None:
-            query = query.where(api_writes.c.at < before)
-        return self._read_page(query, api_writes, projects, limit)
-
     def add_decision(self, content: Mapping[str, object], **values: str) -> None:
         """Store a decision, with its `project`, `user`, `stack_name` and `request_id`. A newer one with the same id in
         a project replaces it."""

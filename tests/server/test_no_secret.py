@@ -34,7 +34,7 @@ scan_store = postgresql://gate:pl4nted/scan@password@127.0.0.1:1/gate
 debug = true
 """
 ASKED = (
-    ("GET", "/pages/stacks"), ("GET", "/pages/policies"), ("GET", "/v2/writes"), ("GET", "/v2/findings"),
+    ("GET", "/pages/stacks"), ("GET", "/pages/policies"), ("GET", "/v2/findings"),
     ("GET", "/metrics"), ("GET", "/healthcheck"), ("GET", f"/v2/policies?marker={LOST}"), ("GET", "/v2/decisions"),
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ from datalog_gate.base.errors import GateError
 
 SERVICE_TYPE = "policy"
 """The type of the server in the catalogue of services."""
-KINDS = ("decisions", "policies", "findings", "stacks", "approvals", "waivers", "writes")
+KINDS = ("decisions", "policies", "findings", "stacks", "approvals", "waivers")
 REPEATS = 3
 """How often a request is repeated after a lost connection, or while the store is unreachable."""
 

@@ -105,9 +105,8 @@ def _describe_content(schema: Any, example: Any) -> dict[str, Any]:
 
 
 def _describe_access(endpoint: Endpoint) -> str:
-    """Who may call an endpoint, and what is recorded of it."""
+    """Who may call an endpoint."""
     if endpoint.allowed == ANYBODY:
         return "Needs no token."
     scopes = " or ".join(endpoint.scopes)
-    access = f"Needs a token of a {scopes}. Its rule is `{endpoint.rule}`, by default `{endpoint.allowed}`."
-    return f"{access} Each call is recorded, see `GET /v2/writes`." if endpoint.writes else access
+    return f"Needs a token of a {scopes}. Its rule is `{endpoint.rule}`, by default `{endpoint.allowed}`."

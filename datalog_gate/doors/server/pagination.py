@@ -39,14 +39,6 @@ def read_number(call: ApiCall) -> int:
     return int(text or 0)
 
 
-def read_time_marker(call: ApiCall) -> float | None:
-    """Read a marker that is a time. Errors: ApiError."""
-    try:
-        return float(text) if (text := read_text_marker(call)) else None
-    except ValueError:
-        raise ApiError(400, "invalid", "the marker is not from an earlier answer") from None
-
-
 def read_marker(text: str | None, length: int) -> tuple[str, ...]:
     """Read the values of a marker; none without one. Errors: ApiError."""
     if text is None:

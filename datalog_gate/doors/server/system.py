@@ -1,4 +1,4 @@
-"""Versions, health, metrics, the record of writes, and the inventory."""
+"""Versions, health, metrics, and the inventory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from contextlib import suppress
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.decision_point.metrics import Sample
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, EndpointTable, Reply
-from datalog_gate.doors.server.pagination import read_time_marker, write_page
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.scan_access import open_scan_store
-from datalog_gate.doors.server.schemas import PAGES, describe_object
+from datalog_gate.doors.server.schemas import describe_object
 from datalog_gate.plugins.breaker import within
 from datalog_gate.plugins.plugin_errors import UnavailableError
 from datalog_gate.store.transaction import StoreError
@@ -109,19 +108,6 @@ def _show_metrics(call: ApiCall) -> Reply:
         except ApiError as error:
             LOG.warning("metrics: %s", error.message)
     return Reply(call.server.point.metrics.render(samples))
-
-
-@ENDPOINTS.add(
-    "GET /v2/writes",
-    "write:list",
-    "List who changed what, the newest first",
-    answer=describe_object("writes"),
-    query=PAGES,
-)
-def _list_writes(call: ApiCall) -> Reply:
-    limit = call.query["limit"]
-    rows = call.server.records.writes(call.client.projects, read_time_marker(call), limit + 1)
-    return Reply(write_page("writes", rows, limit, lambda row: (repr(row["at"]),)))
 
 
 @ENDPOINTS.add(
