@@ -152,8 +152,8 @@ class Writer:
                 scope.kinds[term] &= kinds & ~NULL
             elif choice == 5 and kinds & ~Kind.RESOURCE:
                 term = self.constant(kinds)
-            elif choice == 6 and kinds & NUMBER and self.rarely():
-                term = self.term(NUMBER, scope)
+            elif choice == 6 and kinds & (NUMBER | STRING) and self.rarely():
+                term = self.term(self.pick([kind for kind in (NUMBER, STRING) if kind & kinds]), scope)
             elif choice == 7 or not fresh:
                 term = "_"
             else:
@@ -243,9 +243,11 @@ class Writer:
         if not scope.kinds[name] & ~NULL & ~Kind.RESOURCE:
             return "true"
         items = [self.constant(scope.kinds[name]) for _ in range(self.pick((2, 1, 3)))]
-        if self.rarely():
-            items[0] = self.term(NUMBER, scope) if scope.kinds[name] & NUMBER else items[0]
-        return f"{name} in [{', '.join(items)}]"
+        written = [kind for kind in (NUMBER, STRING) if scope.kinds[name] & kind]
+        if written and self.rarely():
+            items[0] = self.term(self.pick(written), scope)
+        subject = self.function(self.pick(written), scope, 1) if written and self.rarely() else name
+        return f"{subject} in [{', '.join(items)}]"
 
     def disjunction(self, scope: Scope, depth: int) -> str:
         if self.grouped:
@@ -295,6 +297,8 @@ class Writer:
         terms = [first, *(rest if self.rarely(2) else rest[: self.choose(2)])]
         if function == "sum" and self.rarely():
             terms[0] = f"({first} ?? 0) * 2" if inner.kinds.get(first, NUMBER) & NULL else f"{first} * 2"
+        elif first in inner.kinds and not inner.kinds[first] & ~(NUMBER | STRING) and self.rarely():
+            terms[0] = self.function(inner.kinds[first], inner, 1)
         distinct = "distinct " if self.rarely(2 if function in ("sum", "avg") else 6) else ""
         text = f"{function}{{ {distinct}{', '.join(terms)} : {', '.join(body)} }}"
         numeric = function in ("count", "sum", "avg")
@@ -327,6 +331,8 @@ class Writer:
                 term, given = print_value(value), kind_of(value)
             if not recursive and given & ~NULL == NUMBER and self.rarely(6):
                 term, given = f"({term} ?? 1) + 1" if given & NULL else f"{term} / 2", NUMBER
+            elif not recursive and given == STRING and self.rarely(6):
+                term = self.function(STRING, scope, 1)
             head.append(term)
             columns[at] |= given
         return f"{name}({', '.join(head)}) :- {', '.join(body)}."
