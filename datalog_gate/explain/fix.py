@@ -48,6 +48,8 @@ OFFERS = 20
 """The maximum number of rows of a relation that are searched for values that a rule accepts."""
 IDENTIFYING = ("name", "type", "protocol", "ipprotocol", "direction", "ethertype")
 """Properties that identify a thing, in lower case. With another value it would be another thing, not a safer one."""
+_STEPS = NAMELESS | {"path"}
+"""The columns that say where in a resource a row's values are."""
 COPYING = ("??", "int", "lower", "trim", "upper")
 """Builtins whose output is their first input."""
 
@@ -274,13 +276,14 @@ class Fixes:
         for match, leaf in _rows(step.node):
             name = certain_version(leaf.relation)
             of, path = self._facts.origin(name, leaf.row) or (None, ())
-            open_ = self._secrets.row(name, leaf.row) == leaf.row
-            if not isinstance(of, Resource) or of.nested or path[:1] != ("properties",) or not open_:
+            columns, shown = self._relations[leaf.relation].columns, self._secrets.row(name, leaf.row)
+            masked = {columns[at].name for at, value in enumerate(leaf.row) if shown[at] != value}
+            if not isinstance(of, Resource) or of.nested or path[:1] != ("properties",) or masked & _STEPS:
                 continue
-            for at, column in enumerate(self._relations[leaf.relation].columns):
+            for at, column in enumerate(columns):
                 term, value = match.arguments[at], leaf.row[at]
                 hidden = self._secrets.may_be_hidden(name, at) or isinstance(value, ResourceId)
-                if term is None or column.name in (*NAMELESS, "path") or hidden:
+                if term is None or column.name in _STEPS or hidden:
                     continue
                 whole = path if column.name in ("value", "_value") else (*path, column.name)
                 home = self._home(of.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from datalog_gate.base.diagnostics import Span
@@ -67,7 +68,7 @@ def apply_change(stack: Stack, change: TemplateChange) -> Stack:
     if change.is_read_again:
         return _read_again(stack, change)
     if change.limited is None:
-        return _with_resource(stack, change.home, change.resource)
+        return _with_change(stack, change)
     changed = read_assuming(stack, {change.limited: change.limited}, Steps())
     return replace(changed, live=stack.live, source=stack.source)
 
@@ -112,16 +113,25 @@ def _put_below(data: Data, path: Path, value: Data, dialect: Dialect) -> Data:
     raise ValueError(path)
 
 
-def _with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
-    """The stack with this resource replaced, or added, in the stack `home`."""
-    if stack.id == home:
-        others = tuple(resource if other.id == resource.id else other for other in stack.resources)
-        return replace(stack, resources=others if resource in others else (*others, resource), source=None)
-    resources = tuple(
-        replace(other, nested=_with_resource(other.nested, home, resource)) if other.nested else other
-        for other in stack.resources
-    )
+def _with_change(stack: Stack, change: TemplateChange) -> Stack:
+    """The stack with the changed resource in place of its older state, or as a new one."""
+    resources = tuple(_change_resource(other, change) for other in stack.resources)
+    if stack.id == change.home and all(other.id != change.resource.id for other in resources):
+        resources = (*resources, change.resource)
     return replace(stack, resources=resources, source=None)
+
+
+def _change_resource(other: Resource, change: TemplateChange) -> Resource:
+    """The resource with the change: also one whose value is written at the same place, as in another stack of the
+    template."""
+    if other.id == change.resource.id:
+        return change.resource
+    if other.nested:
+        return replace(other, nested=_with_change(other.nested, change))
+    if change.path and other.type == change.resource.type and change.place == other.locate(change.path):
+        with suppress(ValueError):
+            return replace(other, properties=_put(other.properties, change.path[1:], change.value))
+    return other
 
 
 def set_value(home: str, resource: Resource, path: Path, value: Value, words: str) -> TemplateChange | None:

@@ -568,6 +568,9 @@ why   os:nova:server(s/web, flavor=***, ...)                  <template>:2
       *** != ***, is_string(***), len(***) = ***, *** < ***   m.dl:2"""
     assert (whys(rules, template + server(flavor="{get_param: f}")),
             fixes(rules, template + server(flavor="{get_param: f}"))) == ([expected], [None])  # fmt: skip
+    rules, expected = FIXES["allowed"][0], f"{FIXES['allowed'][2]} (settles 1 finding)"
+    beside = server(flavor_update_policy="REPLACE", admin_pass="{get_param: f}")
+    assert fixes(rules, template + beside) == [expected]
 
 
 def test_json_has_reasons_only_with_explain(

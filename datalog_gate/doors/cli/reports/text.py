@@ -41,15 +41,15 @@ def format_decision(
 ) -> str:
     """Format findings with excerpts, the requests of grants, grants that unlock nothing, and the counts.
 
-    Many findings of a policy at one place, such as of members of a group, are one with a count, unless they are
-    explained. With several templates, `name` is that of this one. `mistakes` is the number of what Heat would refuse.
+    Many findings of a policy at one place, such as of members of a group, are one with a count. With several templates,
+    `name` is that of this one. `mistakes` is the number of what Heat would refuse.
     """
     lines: list[str] = []
     explanation = decision.explanation if isinstance(decision, ExplainedDecision) else None
     alike: dict[object, list[tuple[Violation, str]]] = {}
     for at, (violation, word) in enumerate(_list_shown(decision, detail)):
         resource = violation.resource
-        if explanation or violation.place is None or resource is None:
+        if violation.place is None or resource is None:
             alike[at] = [(violation, word)]
             continue
         others = tuple(value for value in violation.row if value != resource)

@@ -275,6 +275,21 @@ def test_an_example_is_shown_and_not_written(folder: Path, capsys: pytest.Captur
     )
 
 
+def test_a_fix_counts_what_it_settles_wherever_the_value_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = "{type: OS::Nova::Server, properties: {flavor: f, image: i, availability_zone: x}}"
+    group = f"{{type: OS::Heat::ResourceGroup, properties: {{count: 2, resource_def: {server}}}}}"
+    rules = '@deny("zone", "{s}")\nzone(s) :- os:nova:server(_id=s, availability_zone=z), z != "nova-1".\n'
+    root = f"{HEAD}a: {{type: inner.yaml}}\n  b: {{type: inner.yaml}}\n  g: {group}\n"
+    write_files(folder, {"own.dl": rules, "inner.yaml": f"{HEAD}s: {server}\n", "web.yaml": root})
+    _, out, _ = run(capsys, "check", "web.yaml", "--rules", "own.dl", "--explain")
+    assert [line.split("fix", 1)[1].strip() for line in out.splitlines() if line.startswith("  fix")] == [
+        *["set availability_zone of s to nova-1 (settles 2 findings)   inner.yaml:3"] * 2,
+        *[f"set availability_zone of {at} to nova-1 (settles 2 findings)   web.yaml:5" for at in range(2)],
+    ]
+
+
 def test_a_fix_adds_no_finding_to_another_template_that_reads_the_file(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
