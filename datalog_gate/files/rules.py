@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
@@ -178,7 +179,7 @@ def _other_file(file: Path, data: Mapping[str, object]) -> tuple[str, str] | Non
     if data.keys() & {"heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion"}:
         return "this is a template, not a file of rules", f"give the rules with --rules: check {file} --rules RULES"
     if "cases" in data:
-        return "this is a file of policy tests, not of rules", f"run `datalog-gate test {file.parent}`"
+        return "this is a file of policy tests, not of rules", f"run `datalog-gate test {quote(str(file.parent))}`"
     return None
 
 

@@ -32,8 +32,8 @@ from datalog_gate.stack.model import Live, Stack
 from datalog_gate.template.reader import read_assuming
 
 RULES, UNREADABLE, FAILED = 2, 3, 5
-USAGE = 4
-EXITS = {0: 0, USAGE: UNREADABLE, 5: UNREADABLE}
+USAGE, NO_TESTS = 4, 5
+EXITS = {0: 0, USAGE: UNREADABLE, NO_TESTS: UNREADABLE}
 """The exit codes of the command by those of pytest: 4 is a missing path, 5 no tests."""
 OPTIONS = ("-q", "--assert=plain", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-o", "python_files=")
 """Options of pytest: no configuration and no Python tests, so that the command works the same everywhere."""
@@ -296,6 +296,8 @@ def run(
     files = [place.partition("::")[0] for place in places]
     if code == USAGE and all(map(os.path.exists, files)):
         raise UsageError(f"pytest does not accept {' '.join(options)}")
+    if code == NO_TESTS:
+        test_files(files)  # says which file is missing
     result = EXITS.get(code, FAILED)
     if result == FAILED:  # perhaps not because of a case
         for file in test_files(files):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 
 
@@ -14,5 +16,5 @@ from datalog_gate.analysis.linting import Found, Review, lint, warn
 def find_untested_policies(review: Review) -> Found:
     for policy in review.policies:
         if policy.id not in review.tested:
-            advice = f"write its examples as cases with `datalog-gate test --init {policy.id}`"
+            advice = f"write its examples as cases with `datalog-gate test --init {quote(policy.id)}`"
             yield warn("no-test", f"no test expects {policy.id}", policy.span, advice)

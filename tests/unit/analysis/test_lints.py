@@ -110,11 +110,11 @@ def test_two_defaults_of_another_kind_are_no_error(tmp_path: Path) -> None:
 
 def test_lints_are_the_result_of_the_command_and_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "m.dl"
-    path.write_text('@deny("b", "{x}")\np(x) :- heat:stack(id=x).\n')
+    path.write_text('@deny("b c", "{x}")\np(x) :- heat:stack(id=x).\n')
     assert (main(["lint", str(path)]), *capsys.readouterr()) == (
         2,
-        f"{path}:2:1: warning[no-test] no test expects b\n  2 | p(x) :- heat:stack(id=x).\n    | ^^^^\n"
-        "  help  write its examples as cases with `datalog-gate test --init b`\n",
+        f"{path}:2:1: warning[no-test] no test expects b c\n  2 | p(x) :- heat:stack(id=x).\n    | ^^^^\n"
+        "  help  write its examples as cases with `datalog-gate test --init 'b c'`\n",
         "",
     )
     assert main(["lint", str(path), "--format", "json"]) == 2

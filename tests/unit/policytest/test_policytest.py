@@ -213,6 +213,11 @@ PROJECT = {
 }
 
 
+def test_a_folder_without_tests_is_told_what_it_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", str(tmp_path)]) == 3
+    assert capsys.readouterr().err == f"error[bad-test] there is no test.yaml beside rules: {tmp_path}\n"
+
+
 @pytest.mark.parametrize("arguments", [pytest.param((), marks=pytest.mark.slow), ("--mutate",)])
 def test_cases_are_judged_by_all_rules_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
