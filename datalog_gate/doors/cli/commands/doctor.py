@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from datalog_gate.analysis.policy import LEVELS
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.settings import GROUP, Settings
@@ -73,6 +74,11 @@ def _examine(conf: Any, ini: IniFile, named_paste: Path | None, log: Path | None
     settings = _read_settings(conf, ini)
     yield from run_check("resources", check_resource_types, settings, plugin_dirs, ini)
     yield from run_check("catalogue", check_catalogue, settings, ini.place(GROUP, "catalogue"))
+    budget = settings.budget_seconds * len(LEVELS)
+    if budget >= (timeout := heat["rpc_response_timeout"]):
+        message = f"the policies of all levels may work for {budget:g} s, and Heat waits for an engine {timeout} s"
+        fix = "lower budget_seconds, or raise rpc_response_timeout"
+        yield CheckResult("finding", "budget", message, ini.place(GROUP, "budget_seconds"), fix)
     about = "files" if log else "log"
     yield from run_check(about, _check_log, settings, legacy, plugin_dirs, log, place)
 
@@ -81,7 +87,11 @@ def _read_heat_options(conf: Any, ini: IniFile) -> dict[str, Any]:
     """Read Heat's own relevant options, by name. Errors: InputError."""
     from oslo_config import cfg
 
-    engine = [cfg.BoolOpt("convergence_engine", default=True), cfg.ListOpt("plugin_dirs", default=PLUGIN_DIRS)]
+    engine = [
+        cfg.BoolOpt("convergence_engine", default=True),
+        cfg.ListOpt("plugin_dirs", default=PLUGIN_DIRS),
+        cfg.IntOpt("rpc_response_timeout", default=60),
+    ]
     paste = [cfg.StrOpt("flavor"), cfg.StrOpt("api_paste_config", default="api-paste.ini")]
     conf.register_opts(engine)
     conf.register_opts(paste, "paste_deploy")

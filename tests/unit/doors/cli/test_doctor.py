@@ -166,6 +166,7 @@ CHANGES: list[tuple[str, str, str]] = [
     ("heat.conf", "rules =", "mode = enfroce\nrules ="),
     ("heat.conf", "rules =", "create_denial = failed_stack\nrules ="),
     ("heat.conf", "rules =", "services = seats\nrules ="),
+    ("heat.conf", "rules =", "budget_seconds = 20\nrules ="),
     # the log
     ("heat.conf", "decision_log = DIR/log", ""),
     ("heat.conf", "decision_log = DIR/log", "decision_log = DIR/absent/log"),
