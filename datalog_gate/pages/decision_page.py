@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
@@ -29,7 +30,9 @@ CHANGES = ("delete", "replace", "update", "create", "unchanged")
 FEW = 10
 """The number of findings of a policy that are shown at once; the others are collapsed."""
 MOST = 40
-"""The maximum number of findings on a page: the most severe."""
+"""The maximum number of findings on a page, and of mistakes."""
+LEAST = 3
+"""The number of findings of each policy that have a place on the page before further ones of more severe policies."""
 EXPLAINED = 20
 """The maximum number of findings shown with their steps, of those that are not collapsed."""
 LONGEST = 400
@@ -69,6 +72,7 @@ class FindingPart:
     resource: str
     where: str
     """Its place as text; empty without one."""
+    hint: str = ""
     mode: str = ""
     """The mode of its policy if it is not `enforce`."""
     anchor: str = ""
@@ -95,6 +99,7 @@ class PolicyPart:
     word: str
     """The class of its most severe finding."""
     hint: str
+    """The hint of its findings; empty if they have several."""
     findings: tuple[FindingPart, ...]
     left_out: int = 0
     """The number of its findings that are not on the page."""
@@ -160,6 +165,8 @@ class FailedPage:
     heading: str
     files: tuple[tuple[str, tuple[InputMistake, ...]], ...]
     """The mistakes by file, from the top of each file down. The name is empty for those without a file."""
+    more: int = 0
+    """The number of mistakes left out."""
 
 
 def build_failed_page(name: str, error: GateError) -> FailedPage:
@@ -175,14 +182,14 @@ def build_failed_page(name: str, error: GateError) -> FailedPage:
     else:
         heading = f"Not judged: {format_count(len(errors), 'error')}"
     files: dict[str, list[Diagnostic]] = {}
-    for diagnostic in error.diagnostics:
+    for diagnostic in sorted(error.diagnostics, key=lambda diagnostic: diagnostic.severity != "error")[:MOST]:
         files.setdefault(diagnostic.span.file if diagnostic.span else "", []).append(diagnostic)
     shown = []
     for file, listed in files.items():
         listed.sort(key=lambda diagnostic: diagnostic.span.line if diagnostic.span else 0)
         text = error.sources.get(file, "")
         shown.append((_shorten_path(file), tuple(_build_mistake(diagnostic, text) for diagnostic in listed)))
-    return FailedPage(_shorten_path(name), heading, tuple(shown))
+    return FailedPage(_shorten_path(name), heading, tuple(shown), more=len(error.diagnostics[MOST:]))
 
 
 def _build_mistake(diagnostic: Diagnostic, text: str) -> InputMistake:
@@ -208,7 +215,7 @@ def build_page(
     takes up to 64 judgements each. `grants` are lines about the requests of unlocked grants; `refusals` are what Heat
     would refuse."""
     findings = sorted(_list_findings(decision), key=_order_key)
-    shown = findings[:MOST]
+    shown = _choose_shown(findings)
     places = [*((violation.place, word) for violation, word in shown), *map(_place_refusal, refusals[:MOST])]
     sources = SourceTexts(decision.sources, *find_secrets(stacks))
     files, anchors = _mark_files(places, sources, stacks)
@@ -246,7 +253,7 @@ def build_page(
             sorted(
                 (
                     *_list_refusals(refusals[:MOST], len(shown), anchors, sources),
-                    *_group_by_policy(findings, parts, decision, len(places)),
+                    *_group_by_policy(findings, shown, parts, decision, len(places)),
                 ),
                 key=lambda part: (part.word != "refused", WORDS.index(part.word)),
             )
@@ -329,6 +336,16 @@ def _order_key(finding: tuple[Violation, str]) -> tuple[int, str, int]:
     return WORDS.index(word), violation.policy, violation.place.line if violation.place else 0
 
 
+def _choose_shown(findings: Sequence[tuple[Violation, str]]) -> list[tuple[Violation, str]]:
+    """Those on the page, in their order: the first of each policy, then the most severe."""
+    ranks: dict[str, int] = {}
+    keys = []
+    for at, (violation, _) in enumerate(findings):
+        rank = ranks[violation.policy] = ranks.get(violation.policy, -1) + 1
+        keys.append((min(rank, LEAST), at))
+    return [findings[at] for at in sorted(at for _, at in sorted(keys)[:MOST])]
+
+
 def _build_head(decision: Decision, stacks: Sequence[Stack]) -> Iterator[tuple[str, str]]:
     yield "Action", decision.action
     resources = sum(len(stack.resources) for root in stacks for stack in root.walk())
@@ -384,6 +401,7 @@ def _build_part(
         number=number,
         word=word,
         message=_cut(violation.message),
+        hint=_cut(violation.hint),
         mode="" if violation.mode == "enforce" else violation.mode,
         resource=_cut(violation.resource.path) if violation.resource else "",
         where=_where(violation.place),
@@ -399,17 +417,21 @@ def _build_part(
 
 
 def _group_by_policy(
-    findings: Sequence[tuple[Violation, str]], parts: Sequence[FindingPart], decision: Decision, after: int
+    findings: Sequence[tuple[Violation, str]],
+    shown: Sequence[tuple[Violation, str]],
+    parts: Sequence[FindingPart],
+    decision: Decision,
+    after: int,
 ) -> Iterator[PolicyPart]:
-    """The findings of each policy, the most severe policies first, of which the first have parts; then those that could
-    not be evaluated, with numbers from `after`."""
-    groups: dict[str, list[int]] = {}
-    for at, (violation, _) in enumerate(findings):
-        groups.setdefault(violation.policy, []).append(at)
-    for policy, numbers in groups.items():
-        if shown := tuple(parts[at] for at in numbers if at < len(parts)):
-            hint = _cut(findings[numbers[0]][0].hint)
-            yield PolicyPart(policy, shown[0].word, hint, shown, left_out=len(numbers) - len(shown))
+    """The findings of each policy, the most severe policies first, of which those that are `shown` have parts; then
+    those that could not be evaluated, with numbers from `after`."""
+    counts = Counter(violation.policy for violation, _ in findings)
+    groups: dict[str, list[FindingPart]] = {}
+    for (violation, _), part in zip(shown, parts, strict=True):
+        groups.setdefault(violation.policy, []).append(part)
+    for policy, listed in groups.items():
+        hint = listed[0].hint if len({part.hint for part in listed}) == 1 else ""
+        yield PolicyPart(policy, listed[0].word, hint, tuple(listed), left_out=counts[policy] - len(listed))
     for at, error in enumerate(decision.errors, start=after):
         resource = _cut(error.resource.path) if error.resource else ""
         finding = FindingPart(at, "error", _cut(error.message), resource, _where(error.place))
@@ -424,13 +446,16 @@ def _place_refusal(refusal: Diagnostic) -> tuple[Span | None, str]:
 def _list_refusals(
     refusals: Sequence[Diagnostic], first: int, anchors: Mapping[int, str], sources: SourceTexts
 ) -> Iterator[PolicyPart]:
-    """What Heat would refuse, under its code, with numbers from `first`."""
+    """What Heat would refuse, by code and suggestion, with numbers from `first`."""
+    groups: dict[tuple[str, str, str], list[FindingPart]] = {}
     for number, refusal in enumerate(refusals, start=first):
         place, word = _place_refusal(refusal)
         anchor = anchors.get(number, "")
         lines = sources.show(place, word) if anchor else ()
         part = FindingPart(number, word, _cut(refusal.message), "", _where(place), anchor=anchor, lines=lines)
-        yield PolicyPart(refusal.code, word, _cut(refusal.suggestion or ""), (part,))
+        groups.setdefault((refusal.code, word, _cut(refusal.suggestion or "")), []).append(part)
+    for (code, word, hint), parts in groups.items():
+        yield PolicyPart(code, word, hint, tuple(parts))
 
 
 def _list_clean_policies(explanation: Explanation) -> Iterator[tuple[str, str]]:

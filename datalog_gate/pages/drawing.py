@@ -1,8 +1,8 @@
 """The graph of a stack: its resources, their findings and dependencies.
 
 In a large stack the resources of a type without findings are one node. A group or nested stack is one node with all
-findings inside it. A resource that only connects two others is a labelled edge, and one that many need is a tag on
-these. An edge that follows from two others is left out.
+findings inside it. A resource that only connects two others is a labelled edge, and one that many need, or that needs
+many, is a tag on these. An edge that follows from two others is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WHOLE = 60
 MOST = 40
 """The maximum number of resources with findings that are drawn of a larger one."""
 SHARED = 5
-"""A resource that more others need than these is a tag on them."""
+"""A resource that more others need than these is a tag on them, as is one that needs more than these."""
 FEWER = 2
 """The same while there are more than `EDGES` edges."""
 EDGES = 30
@@ -64,10 +64,10 @@ class DrawnNode:
     """The path of its nested stack; empty without one."""
     lists: int
     """The index of `Drawing.others` that it stands for; -1 for a resource."""
-    own_tag: str
-    """Its tag, if it is a tag on others; empty otherwise."""
+    own_tags: tuple[str, ...]
+    """Those that stand for it on others."""
     tags: tuple[str, ...]
-    """The tags of what it needs."""
+    """Those that stand for others."""
     arrows: tuple[int, ...]
     """The indexes of its arrows."""
 
@@ -99,7 +99,7 @@ class Drawing:
     nodes: tuple[DrawnNode, ...]
     arrows: tuple[Arrow, ...]
     tags: tuple[tuple[str, str], ...]
-    """The tags and the names of the resources that they stand for."""
+    """The tags and what they say: ``needs net``."""
     others: tuple[tuple[str, tuple[str, ...]], ...]
     """The names of the resources that are not drawn on their own, by type, the most frequent type first."""
     left_out: int
@@ -184,8 +184,8 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]], folded: bool) 
                 width=round(widths[key], 1),
                 opens=resource.nested.id if resource and resource.nested else "",
                 lists=-1 if resource else int(key[1:]),
-                own_tag=next((tag for tag, (of, _) in tags.items() if of == key), ""),
-                tags=tuple(tag for tag, (_, needing) in tags.items() if key in needing),
+                own_tags=tuple(tag for tag, (of, _, _) in tags.items() if of == key),
+                tags=tuple(tag for tag, (_, _, others) in tags.items() if key in others),
                 arrows=tuple(at for at, (edge, _) in enumerate(routes) if key in edge),
             )
         )
@@ -194,7 +194,9 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]], folded: bool) 
         resources=len(named),
         nodes=tuple(nodes),
         arrows=tuple(arrows),
-        tags=tuple((tag, labels[of][0]) for tag, (of, _) in tags.items()),
+        tags=tuple(
+            (tag, f"{'needs' if needed else 'is needed by'} {labels[of][0]}") for tag, (of, needed, _) in tags.items()
+        ),
         others=tuple((kind, tuple(names)) for kind, names in others),
         left_out=sum(name not in shown for name in inside),
         width=layout.width,
@@ -234,20 +236,23 @@ def _list_edges(named: Mapping[str, Resource], vertices: Mapping[str, str]) -> d
 
 def _share(
     edges: dict[tuple[str, str], str], grave: Collection[str], more: int
-) -> tuple[dict[tuple[str, str], str], dict[str, tuple[str, Collection[str]]]]:
-    """The edges without those from vertices that many need, and a tag for each of these with the vertices that need it.
-    Edges between two of `grave` stay. `more` edges are drawn besides."""
-    needing: dict[str, list[str]] = {}
-    for upper, lower in edges:
-        if not {upper, lower} <= set(grave):
-            needing.setdefault(upper, []).append(lower)
-    left, tags = dict(edges), dict[str, tuple[str, Collection[str]]]()
+) -> tuple[dict[tuple[str, str], str], dict[str, tuple[str, bool, Collection[str]]]]:
+    """The edges without those that many share: from a vertex that many need, or to one that needs many. Each such
+    vertex has a tag, with whether it is needed, and the vertices at the other ends. Edges between two of `grave` stay.
+    `more` edges are drawn besides."""
+    fans: dict[tuple[str, bool], list[tuple[str, str]]] = {}
+    for edge in edges:
+        if not set(edge) <= set(grave):
+            for end, needed in zip(edge, (True, False), strict=True):
+                fans.setdefault((end, needed), []).append(edge)
+    left, tags = dict(edges), dict[str, tuple[str, bool, Collection[str]]]()
     dependent = {lower for _, lower in edges}
-    for upper, lowers in sorted(needing.items(), key=lambda item: (-len(item[1]), item[0] in dependent)):
-        if len(lowers) > SHARED or (len(left) + more > EDGES and len(lowers) > FEWER):
-            tags[_name_tag(len(tags))] = upper, lowers
-            for lower in lowers:
-                del left[upper, lower]
+    for (of, needed), fan in sorted(fans.items(), key=lambda item: (-len(item[1]), item[0][0] in dependent)):
+        fan = [edge for edge in fan if edge in left]
+        if len(fan) > SHARED or (len(left) + more > EDGES and len(fan) > FEWER):
+            tags[_name_tag(len(tags))] = of, needed, [lower if needed else upper for upper, lower in fan]
+            for edge in fan:
+                del left[edge]
     return left, tags
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -26,28 +27,29 @@ LONGEST = 1000
 """The maximum length of a text; parts of pages cut theirs shorter."""
 TONES = 6
 """The number of colours of tags."""
+UNBUILT = "error"
 OUTCOMES = {
     "deny": "Denied",
-    "allow": "Allowed",
-    "allow_with_warnings": "Allowed, with warnings",
     "indeterminate": "Not decided",
+    "allow_with_warnings": "Allowed, with warnings",
+    "allow": "Allowed",
 }
+"""The most severe first."""
 
 
 def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
-    """Render the pages of decisions as one document that needs no other file."""
-    failed = [isinstance(page, FailedPage) for page in pages]
-    tallies = list(_count_outcomes(pages))
-    return render_document("decisions.html", pages=list(zip(pages, failed, strict=True)), tallies=tallies)
+    """Render the pages of decisions, the most severe first, as one document that needs no other file."""
+    severest = sorted(pages, key=lambda page: [UNBUILT, *OUTCOMES].index(_outcome(page)))
+    found = Counter(map(_outcome, severest))
+    texts = {UNBUILT: "can't be built or judged", **OUTCOMES}
+    tallies = [(word, texts[word].lower(), number) for word, number in found.items()]
+    shown = [(page, isinstance(page, FailedPage)) for page in severest]
+    return render_document("decisions.html", pages=shown, tallies=tallies)
 
 
-def _count_outcomes(pages: Sequence[DecisionPage | FailedPage]) -> Iterator[tuple[str, str, int]]:
-    """The class, the text and the number of each outcome that occurs."""
-    unbuilt = [page for page in pages if isinstance(page, FailedPage) or "refused" in page.counts]
-    if unbuilt:
-        yield "error", "can't be built or judged", len(unbuilt)
-    outcomes = [page.outcome for page in pages if isinstance(page, DecisionPage) and "refused" not in page.counts]
-    yield from ((word, text.lower(), outcomes.count(word)) for word, text in OUTCOMES.items() if word in outcomes)
+def _outcome(page: DecisionPage | FailedPage) -> str:
+    """The outcome of the page, or `UNBUILT`."""
+    return UNBUILT if isinstance(page, FailedPage) or "refused" in page.counts else page.outcome
 
 
 def render_document(template: str, **values: object) -> str:

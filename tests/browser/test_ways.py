@@ -177,8 +177,9 @@ def test_no_page_has_a_finding_of_axe_or_scrolls_sideways(
         assert (problems, messages) == ([], [])
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_document_of_check_has_a_finding_of_axe_or_scrolls_sideways(
-    chromium: Any, site: Site, tmp_path: Path
+    chromium: Any, site: Site, tmp_path: Path, scheme: str
 ) -> None:
     for resources in (0, 12, 50, 300):
         pairs = "".join(PAIR.format(at=at) for at in range(resources // 2)) or "  {}\n"
@@ -186,15 +187,16 @@ def test_no_document_of_check_has_a_finding_of_axe_or_scrolls_sideways(
     (tmp_path / "broken.yaml").write_text("resources: [\n")
     (tmp_path / "mistaken.yaml").write_text(template(0).replace("{get_resource: ssh}", "{get_resource: shh}"))
     names = ["s0", "s12", "s50", "s300", "broken", "mistaken"]
+    several = [str(tmp_path / f"{name}.yaml") for name in names if name != "s300"]
     rules = ["--rules", str(site.folder / "rules"), "--format", "compact", "--explain"]
-    with chromium.new_context(color_scheme="light") as context:
+    with chromium.new_context(color_scheme=scheme) as context:
         page, problems = context.new_page(), []
         page.set_default_timeout(60_000)
-        for name in names:
+        for files in (*([str(tmp_path / f"{name}.yaml")] for name in names), several):
             file = tmp_path / "page.html"
-            main(["check", str(tmp_path / f"{name}.yaml"), *rules, "--output", f"html={file}"])
+            main(["check", *files, *rules, "--output", f"html={file}"])
             page.goto(file.as_uri())
-            problems += [(name, *problem[1:]) for problem in find_problems(page)]
+            problems += [(files, *problem[1:]) for problem in find_problems(page)]
         assert problems == []
 
 

@@ -197,8 +197,26 @@ def test_a_stack_of_300_resources_of_which_half_have_findings_takes_less_than_10
     page = write_page(f"{HEAD}resources:\n{servers}", "--explain")
     assert len(page.encode()) < 100_000
     text = Page(page).text
-    assert "The most severe findings are shown, 110 more are not." in text
+    assert "110 further findings not shown." in text
     assert "flavor 150 findings, 110 not shown Change:" in text
+
+
+def test_each_policy_keeps_a_place_beside_one_with_many_findings_and_each_finding_its_hint(folder: Path) -> None:
+    hint = '@deny("made", "{s} is made", hint="rename {s}") made(s) :- os:nova:server(_id=s, image="old").\n'
+    (folder / "m.dl").write_text(RULES + hint)
+    servers = "".join(
+        f"  web_{at}: {{type: OS::Nova::Server, properties: {{flavor: huge, image: {'new' if at < 45 else 'old'}}}}}\n"
+        for at in range(50)
+    )
+    page = write_page(f"{HEAD}resources:\n{servers}")
+    heads = [Page(head).text for head in re.findall("<h3>(.*?)</h3>", page)]
+    assert heads == [
+        "flavor 50 findings, 16 not shown",
+        "made 5 findings, 2 not shown",
+        "image 5 findings, 2 not shown",
+    ]
+    hints = re.findall('<p class="hint"><b>Change:</b> (.*?)</p>', page)
+    assert hints == ["take a small one", "rename web_45", "rename web_46", "rename web_47"]
 
 
 def test_a_small_stack_is_drawn_whole_and_a_larger_one_by_its_findings() -> None:
@@ -263,13 +281,27 @@ def test_what_more_than_five_need_is_a_tag_and_what_follows_is_no_edge(number: i
     if number == 5:
         assert (len(drawing.arrows), drawing.tags) == (5, ())
     else:
-        assert (drawing.arrows, drawing.tags) == ((), (("A", "net"),))
-        tags = {node.name: (node.own_tag, node.tags) for node in drawing.nodes}
-        assert tags == {"net": ("A", ())} | {f"web_{at}": ("", ("A",)) for at in range(6)}
+        assert (drawing.arrows, drawing.tags) == ((), (("A", "needs net"),))
+        tags = {node.name: (node.own_tags, node.tags) for node in drawing.nodes}
+        assert tags == {"net": (("A",), ())} | {f"web_{at}": ((), ("A",)) for at in range(6)}
     chain = LINKED + "  more: {type: OS::Cinder::Volume, depends_on: [data, web], properties: {size: 1}}\n"
     chain = chain.replace("web: {type: OS::Nova::Server, ", "web: {type: OS::Nova::Server, depends_on: data, ")
     [drawing] = draw(read_stack(template=chain, stack_name="s"), {})
     assert len(drawing.arrows) == 2  # from data to more by way of web
+
+
+def test_what_is_needed_by_many_of_a_type_has_the_tag_of_the_type() -> None:
+    pairs = "".join(
+        f"""  g{at}: {{type: OS::Neutron::SecurityGroup}}
+  web{at}: {{type: OS::Nova::Server, properties: {{security_groups: [{{get_resource: g{at}}}]}}}}
+"""
+        for at in range(31)
+    )
+    [drawing] = draw(
+        read_stack(template=f"{HEAD}resources:\n{pairs}", stack_name="s"), {f"s/g{at}": ["deny"] for at in range(31)}
+    )
+    assert (drawing.arrows, drawing.tags) == ((), (("A", "is needed by 31 Nova Server"),))
+    assert [(node.own_tags, node.tags) for node in drawing.nodes] == [((), ("A",))] * 31 + [(("A",), ())]
 
 
 def test_the_graph_of_the_campus_has_at_most_30_edges_and_none_crosses_a_box() -> None:
@@ -416,9 +448,9 @@ def test_several_templates_are_one_document_that_lists_them(capsys: pytest.Captu
     text = capsys.readouterr().out
     heads = [Page(head).text for head in re.findall("<summary><span class=.outcome.*?</summary>", text)]
     assert heads == [
+        "Not judged: 1 error bad.yaml",
         "Denied by 1 policy web ✕ 1 denied ? 1 undetermined ! 1 warning",
         "Allowed. Nothing to change. ok",
-        "Not judged: 1 error bad.yaml",
     ]
     [tally] = re.findall(r"<h1>3 decisions</h1>\s*<p class=.tally.>(.*?)</p>", text)
     assert Page(tally).text == "1 can't be built or judged 1 denied 1 allowed"
@@ -488,6 +520,15 @@ def test_a_template_that_cannot_be_read_shows_its_mistakes_by_line_with_the_text
         "checked web.yaml:7 Change: map it in an environment, or give the catalogue of its plugin with --catalogue "
         "5 resources: 6 web: {type: OS::Heat::None, depends_on: nothing} 7 box: {type: Acme::Box }"
     )
+
+
+def test_what_heat_refuses_alike_is_one_part_and_many_mistakes_are_counted() -> None:
+    volumes = [f"  v{at}: {{type: OS::Cinder::Volume, properties: {{nam: a}}}}\n" for at in range(50)]
+    text = Page(write_page(f"{HEAD}resources:\n{''.join(volumes[:12])}")).text
+    assert re.findall(r"unknown-property \d+ findings?", text) == ["unknown-property 12 findings"]
+    mistakes = "".join(volumes).replace("properties: {nam: a}", "depends_on: w")
+    page = write_page(f"{HEAD}resources:\n{mistakes}")
+    assert (page.count("<article"), "10 further mistakes not shown." in page) == (40, True)
 
 
 @pytest.mark.parametrize("text", ["parameters: {a: [}", "resources: [\n"])
