@@ -104,14 +104,16 @@ def _show_decision(call: PageCall) -> Shown:
 
 def _show_stacks(call: PageCall) -> Shown:
     query = {name: call.query.get(name, "") for name in ("outcome", "project", "search", "sort")}
+    query["sort"] = query["sort"] or "findings"
     return Shown("Stacks", {**call.list("/v2/stacks", **query), "query": query})
 
 
 def _show_stack(call: PageCall) -> Shown:
     stack = call.api.get(f"/v2/stacks/{part(call.path['stack'])}")
-    findings = call.list("/v2/findings", stack=stack["root"], state="all")
-    values = {"stack": stack, **findings, "may_judge": call.may("stack:judge"), "may_waive": call.may("waiver:create")}
-    return Shown(f"Stack {stack['name']}", values)
+    state = call.query.get("state", "open")
+    findings = call.list("/v2/findings", stack=stack["root"], state=state)
+    may = {"may_judge": call.may("stack:judge"), "may_waive": call.may("waiver:create")}
+    return Shown(f"Stack {stack['name']}", {"stack": stack, **findings, "state": state, **may})
 
 
 def _judge_stack(call: PageCall) -> str:
@@ -146,7 +148,7 @@ def _show_policy(call: PageCall) -> Shown:
 
 
 def _show_approvals(call: PageCall) -> Shown:
-    state = call.query.get("state", "")
+    state = call.query.get("state", "awaiting")
     return Shown("Approvals", {**call.list("/v2/approvals", state=state), "state": state})
 
 
@@ -168,10 +170,11 @@ WAIVED = ("policy", "subject", "project", "key", "while", "reason", "expires", "
 def _show_waivers(call: PageCall) -> Shown:
     given = {name: call.query.get(name, "") for name in WAIVED} | dict(call.form)
     values = {"given": given, "may_waive": call.may("waiver:create"), "created": None}
+    values["policy"] = call.query.get("policy", "")
     if number := call.query.get("created"):
         with suppress(RefusedRequestError):
             values["created"] = call.api.get(f"/v2/waivers/{part(number)}")
-    return Shown("Waivers", {**call.list("/v2/waivers"), **values})
+    return Shown("Waivers", {**call.list("/v2/waivers", policy=values["policy"]), **values})
 
 
 def _give_waiver(call: PageCall) -> str:
@@ -267,12 +270,12 @@ VIEWS = (
     View("/pages/decisions", "decision_list.html", "Decisions", _show_decisions, filters=("search", "sort")),
     View("/pages/decisions/{decision}", "decision_page.html", "Decisions", _show_decision),
     View("/pages/stacks", "stacks.html", "Stacks", _show_stacks, filters=("outcome", "project", "search", "sort")),
-    View("/pages/stacks/{stack}", "stack.html", "Stacks", _show_stack, post=_judge_stack),
+    View("/pages/stacks/{stack}", "stack.html", "Stacks", _show_stack, post=_judge_stack, filters=("state",)),
     View("/pages/policies", "policies.html", "Policies", _show_policies, filters=("level", "search")),
     View("/pages/policies/{policy}", "policy.html", "Policies", _show_policy),
     View("/pages/approvals", "approvals.html", "Approvals", _show_approvals, filters=("state",)),
     View("/pages/approvals/{approval}", "approval.html", "Approvals", _show_approval, post=_answer_approval),
-    View("/pages/waivers", "waivers.html", "Waivers", _show_waivers, post=_give_waiver),
+    View("/pages/waivers", "waivers.html", "Waivers", _show_waivers, post=_give_waiver, filters=("policy",)),
     View("/pages/inventory", "inventory.html", "Inventory", _show_inventory),
     View("/pages/playground", "playground.html", "Playground", _show_playground, post=_try_rules, twin="/v2/policies"),
     View(
@@ -290,5 +293,5 @@ def link_next(view: View, call: PageCall, values: Values) -> str:
     """The query of the page after this one; empty at the end."""
     if not values.get("next"):
         return ""
-    kept = {name: call.query[name] for name in view.filters if call.query.get(name)}
+    kept = {name: call.query[name] for name in view.filters if name in call.query}
     return urlencode({**kept, "marker": values["next"]})

@@ -162,11 +162,15 @@ def test_the_cloud_page_counts_open_findings_by_policy_project_and_owner_and_plo
 
 
 def test_a_finding_that_is_resolved_is_not_called_denied(browser: Browser) -> None:
-    rows = text_of(browser.get("/pages/stacks/r00000")).partition(" Waive ")[2]
-    assert rows == (
-        "size data has 200 GiB ! Warning template:8 2027-03-01 00:00 open Waive data has 200 GiB "
-        "ssh ssh lets 0.0.0.0/0 reach port 22 resolved template:7 2027-03-01 00:00 2027-03-04 00:00"
-    )
+    size = "size data has 200 GiB ! Warning template:8 2027-03-01 00:00 open Waive data has 200 GiB "
+    rows = [
+        text_of(browser.get(f"/pages/stacks/r00000{query}")).partition(" Waive ")[2] for query in ("", "?state=all")
+    ]
+    assert rows == [
+        f"{size}With what was resolved",
+        f"{size}ssh ssh lets 0.0.0.0/0 reach port 22 resolved template:7 2027-03-01 00:00 2027-03-04 00:00 "
+        "Only what is open",
+    ]
 
 
 def test_a_member_sees_nothing_of_another_project(browser: Browser) -> None:
