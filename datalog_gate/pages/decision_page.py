@@ -215,7 +215,7 @@ def build_page(
     takes up to 64 judgements each. `grants` are lines about the requests of unlocked grants; `refusals` are what Heat
     would refuse."""
     findings = sorted(_list_findings(decision), key=_order_key)
-    shown = _choose_shown(findings)
+    shown = [findings[at] for at in choose_shown([violation.policy for violation, _ in findings], MOST)]
     places = [*((violation.place, word) for violation, word in shown), *map(_place_refusal, refusals[:MOST])]
     sources = SourceTexts(decision.sources, *find_secrets(stacks))
     files, anchors = _mark_files(places, sources, stacks)
@@ -336,14 +336,14 @@ def _order_key(finding: tuple[Violation, str]) -> tuple[int, str, int]:
     return WORDS.index(word), violation.policy, violation.place.line if violation.place else 0
 
 
-def _choose_shown(findings: Sequence[tuple[Violation, str]]) -> list[tuple[Violation, str]]:
-    """Those on the page, in their order: the first of each policy, then the most severe."""
-    ranks: dict[str, int] = {}
+def choose_shown(policies: Sequence[str], most: int) -> list[int]:
+    """The indexes of the findings on a page, given the policy of each: the first of each policy, then the first."""
+    ranks = Counter[str]()
     keys = []
-    for at, (violation, _) in enumerate(findings):
-        rank = ranks[violation.policy] = ranks.get(violation.policy, -1) + 1
-        keys.append((min(rank, LEAST), at))
-    return [findings[at] for at in sorted(at for _, at in sorted(keys)[:MOST])]
+    for at, policy in enumerate(policies):
+        keys.append((min(ranks[policy], LEAST), at))
+        ranks[policy] += 1
+    return sorted(at for _, at in sorted(keys)[:most])
 
 
 def _build_head(decision: Decision, stacks: Sequence[Stack]) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
@@ -11,11 +12,14 @@ from urllib.parse import urlencode
 
 from datalog_gate.base.records import dataclass
 from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError
+from datalog_gate.pages.decision_page import choose_shown
 from datalog_gate.pages.plots import plot_days
 from datalog_gate.pages.rendering import part
 
 ROWS = 50
 """The number of rows on a list page."""
+LEVELS = ("deny", "warn", "record")
+"""The most severe first."""
 LONGEST = 20_000
 """The maximum length of a template that the trial page repeats in its field."""
 Values = dict[str, Any]
@@ -110,10 +114,17 @@ def _show_stacks(call: PageCall) -> Shown:
 
 def _show_stack(call: PageCall) -> Shown:
     stack = call.api.get(f"/v2/stacks/{part(call.path['stack'])}")
-    state = call.query.get("state", "open")
-    findings = call.list("/v2/findings", stack=stack["root"], state=state)
+    query = {"policy": call.query.get("policy", ""), "state": call.query.get("state", "open")}
+    values: Values = {"findings": [], "query": query, "left": {}}
+    if query == {"policy": "", "state": "open"}:
+        severest = sorted(stack["open"], key=lambda finding: (not finding["denies"], LEVELS.index(finding["level"])))
+        policies = [finding["policy"] for finding in severest]
+        values["findings"] = [severest[at] for at in choose_shown(policies, ROWS)]
+        values["left"] = Counter(policies) - Counter(finding["policy"] for finding in values["findings"])
+    else:
+        values |= call.list("/v2/findings", stack=stack["root"], **query)
     may = {"may_judge": call.may("stack:judge"), "may_waive": call.may("waiver:create")}
-    return Shown(f"Stack {stack['name']}", {"stack": stack, **findings, "state": state, **may})
+    return Shown(f"Stack {stack['name']}", {"stack": stack, **values, **may})
 
 
 def _judge_stack(call: PageCall) -> str:
@@ -270,7 +281,7 @@ VIEWS = (
     View("/pages/decisions", "decision_list.html", "Decisions", _show_decisions, filters=("search", "sort")),
     View("/pages/decisions/{decision}", "decision_page.html", "Decisions", _show_decision),
     View("/pages/stacks", "stacks.html", "Stacks", _show_stacks, filters=("outcome", "project", "search", "sort")),
-    View("/pages/stacks/{stack}", "stack.html", "Stacks", _show_stack, post=_judge_stack, filters=("state",)),
+    View("/pages/stacks/{stack}", "stack.html", "Stacks", _show_stack, post=_judge_stack, filters=("policy", "state")),
     View("/pages/policies", "policies.html", "Policies", _show_policies, filters=("level", "search")),
     View("/pages/policies/{policy}", "policy.html", "Policies", _show_policy),
     View("/pages/approvals", "approvals.html", "Approvals", _show_approvals, filters=("state",)),

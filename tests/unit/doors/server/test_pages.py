@@ -169,7 +169,7 @@ def test_a_finding_that_is_resolved_is_not_called_denied(browser: Browser) -> No
     assert rows == [
         f"{size}With what was resolved",
         f"{size}ssh ssh lets 0.0.0.0/0 reach port 22 resolved template:7 2027-03-01 00:00 2027-03-04 00:00 "
-        "Only what is open",
+        "All that is open",
     ]
 
 
@@ -391,6 +391,17 @@ def test_lists_are_searched_and_sorted_and_keep_both_on_the_next_page(browser: B
     second = browser._operator.simulate_get("/v2/decisions", params={**query, "marker": first["next"]}, headers=headers)
     names = [row["stack_name"] for row in (*first["decisions"], *second.json["decisions"])]
     assert (names, "next" in second.json) == (["db", "web"], False)
+
+
+def test_a_stack_begins_with_what_denies_it_however_many_warnings_it_has(tmp_path: Path) -> None:
+    volumes = "".join(f"  v{at}: {{type: OS::Cinder::Volume, properties: {{size: 200}}}}\n" for at in range(60))
+    fill(tmp_path, stacks=0, more=[StackEntry("big", "big", "p1", StackDefinition(template(3) + volumes))])
+    browser = Browser(tmp_path)
+    page = browser.get("/pages/stacks/big")
+    assert (rows_of(page), "11 more" in text_of(page)) == (["ssh", *["size"] * 50], True)
+    assert "reach port 22 Change: limit remote_ip_prefix to an office network" in text_of(page)
+    more = browser.get("/pages/stacks/big?policy=size")
+    assert (len(rows_of(more)), next(href for href in hrefs(more) if "marker" in href)[:13]) == (50, "?policy=size&")
 
 
 def test_a_stack_whose_id_has_a_slash_opens_and_is_judged(tmp_path: Path) -> None:
