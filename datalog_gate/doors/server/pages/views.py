@@ -117,7 +117,7 @@ def _show_stack(call: PageCall) -> Shown:
     query = {"policy": call.query.get("policy", ""), "state": call.query.get("state", "open")}
     values: Values = {"findings": [], "query": query, "left": {}}
     if query == {"policy": "", "state": "open"}:
-        severest = sorted(stack["open"], key=lambda finding: (not finding["denies"], LEVELS.index(finding["level"])))
+        severest = sorted(stack["open"], key=_order_key)
         policies = [finding["policy"] for finding in severest]
         values["findings"] = [severest[at] for at in choose_shown(policies, ROWS)]
         values["left"] = Counter(policies) - Counter(finding["policy"] for finding in values["findings"])
@@ -125,6 +125,12 @@ def _show_stack(call: PageCall) -> Shown:
         values |= call.list("/v2/findings", stack=stack["root"], **query)
     may = {"may_judge": call.may("stack:judge"), "may_waive": call.may("waiver:create")}
     return Shown(f"Stack {stack['name']}", {"stack": stack, **values, **may})
+
+
+def _order_key(finding: Mapping[str, Any]) -> tuple[bool, int, str, int]:
+    """The sort key on the page of a stack: what denies it first, then by policy, then from the top of the file down."""
+    place = finding["place"] or {}
+    return not finding["denies"], LEVELS.index(finding["level"]), finding["policy"], place.get("line") or 0
 
 
 def _judge_stack(call: PageCall) -> str:
