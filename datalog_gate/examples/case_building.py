@@ -6,13 +6,14 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from datalog_gate.analysis.program import Const
+from datalog_gate.analysis.program import Const, Var
 from datalog_gate.base.values import Boolean, ResourceId, Value
 from datalog_gate.examples.conditions import Bindings, resolve
 from datalog_gate.examples.example_properties import (
     Data,
     Step,
     complete,
+    find_usual_type,
     list_tables,
     plain,
     put,
@@ -21,7 +22,7 @@ from datalog_gate.examples.example_properties import (
     write_value,
 )
 from datalog_gate.examples.unfolding import Sketch, Unfolder
-from datalog_gate.examples.valuation import RESOURCE_TABLES, ROOT
+from datalog_gate.examples.valuation import PORT, RESOURCE_TABLES, ROOT
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, is_all, is_old, relation_name
 from datalog_gate.schema.resource_types import TypeTable
@@ -71,15 +72,23 @@ def _repeated(
 ) -> list[tuple[RelationRef, dict[str, Value]]]:
     """The rows, those of a count as often as it says, with other resources and keys each time."""
     more = []
-    for function, target, terms, first, last in sketch.repeats:
+    for function, target, terms, first, last, groups in sketch.repeats:
         wanted = resolve(target, bindings)
         if function != "count" or not isinstance(wanted, Const) or not isinstance(wanted.value, int):
             continue
         counted = {term.value for term in (resolve(term, bindings) for term in terms) if isinstance(term, Const)}
         resources = {value for value in counted if isinstance(value, ResourceId)}
-        places = [at for at, (_, row) in enumerate(rows) if first <= at < last or resources & set(row.values())]
+        open_ = {resolve(term, sketch.bindings) for term in terms}
+        places = [
+            at
+            for at, (_, row) in enumerate(rows)
+            if first <= at < last
+            or resources & set(row.values())
+            or any(resolve(term, sketch.bindings) in open_ for term in sketch.rows[at].terms if isinstance(term, Var))
+        ]
         own = [rows[at] for at in places]
         outer = {value for at, (_, row) in enumerate(rows) if at not in places for value in row.values()}
+        outer |= {term.value for term in (resolve(group, bindings) for group in groups) if isinstance(term, Const)}
         changing: set[Value] = {
             value for _, row in own for value in row.values() if isinstance(value, ResourceId) and value not in outer
         }
@@ -196,7 +205,8 @@ class _CaseBuilder:
             case "heat:hook" | "heat:restricted":
                 section = "hooks" if name == "heat:hook" else "restricted_actions"
                 value = row.get("hook") or row.get("action")
-                put(self._case, ["environment", "resource_registry", "resources", subject.name, section], value)
+                path = ["environment", "resource_registry", "resources", *subject.path.split("/")[1:], section]
+                put(self._case, path, value)
             case "heat:physical" | "heat:status" | "heat:updated":
                 self._add_live(subject, row)
             case "heat:change" | "heat:disruption" if late:
@@ -400,11 +410,15 @@ class _CaseBuilder:
             new.pop(name, None)
         elif name in new and change != "unchanged":
             old.setdefault(name, copy.deepcopy(new[name]))
-            kind = new[name]["type"] = old[name]["type"] = new[name]["type"] or old[name]["type"] or SERVER
+            given = new[name]["properties"]
+            usual = find_usual_type(self._catalogue, given) if given else SERVER
+            kind = new[name]["type"] = old[name]["type"] = new[name]["type"] or old[name]["type"] or usual
             changed = self._changing_property(kind, change)
-            if changed:
+            if change == "replace" and kind == PORT:
+                old[name]["properties"]["replacement_policy"] = given["replacement_policy"] = "REPLACE_ALWAYS"
+            elif changed:
                 old[name]["properties"][changed] = "older"
-                new[name]["properties"].setdefault(changed, "newer")
+                given.setdefault(changed, "newer")
 
     def _changing_property(self, kind: str, change: str) -> str | None:
         if change in ("rebuild", "resize"):

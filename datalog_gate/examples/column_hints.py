@@ -139,6 +139,8 @@ def typical_values(name: str, column: Column, kinds: Kind) -> Iterator[Value]:
     yield from column.numbers
     if (name, column.name) == ("heat:resource", "type"):
         yield from TYPES
+    if (name, column.name) == ("heat:reference", "path"):
+        yield "network"
     if "cidr" in column.custom:
         yield from NETWORKS
     elif column.custom in SAMPLES:

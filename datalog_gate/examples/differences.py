@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.examples.case_building import Case
 from datalog_gate.examples.effort import Effort
-from datalog_gate.examples.example_search import STEPS, STEPS_FOR_EXAMPLE, CaseOrigin, ExampleSearch, PolicyExamples
+from datalog_gate.examples.example_search import (
+    MOST_REFUSED,
+    STEPS,
+    STEPS_FOR_EXAMPLE,
+    CaseOrigin,
+    ExampleSearch,
+    PolicyExamples,
+)
 from datalog_gate.examples.judge import Judge
-from datalog_gate.examples.literals import Aim, contradict
+from datalog_gate.examples.literals import Aim, contradict, list_texts
 from datalog_gate.examples.rule_forms import Forms, describe_relations, describe_rule, join_results
 from datalog_gate.examples.variations import shrink
+
+MOST_RIVALS = 3
+"""The maximum number of texts of another version from which one is told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,8 @@ def _find_differences(identifier: str, old: _Version | None, new: _Version | Non
             return
         old.compare(new)
         new.compare(old)
+        old.take_rivals(new)
+        new.take_rivals(old)
     cases = [case for version in (old, new) if version for case in list_cases(version.find())]
     found: list[RuleDifference] = []
     for newly, denying, passing in ((True, new, old), (False, old, new)):
@@ -84,18 +96,35 @@ class _Version(ExampleSearch):
         self._uses: Mapping[int, int] = {}
 
     def compare(self, other: _Version) -> None:
-        """Take the other version to compare with, and the rows that only its rules read."""
+        """Take the other version to compare with, the rows that only its rules read, and what values it asks for."""
         self._rules = [
             (self._generated.get(rule.relation, rule.relation), describe_rule(rule, self._generated))
             for rule in self.unfolder.rules
         ]
         self.judge.accept(other.judge)
+        self.unfolder.program = self.judge.rules.program
+        columns = dict.fromkeys((*self.hints, *other.hints))
+        self.hints = {
+            column: tuple(dict.fromkeys((*self.hints.get(column, ()), *other.hints.get(column, ()))))
+            for column in columns
+        }
         self._other = Judge(other.judge.rules, other.policy, Effort(STEPS))
         self._other.accept(self.judge)
 
+    def take_rivals(self, other: _Version) -> None:
+        """Tell texts that only the rules of this version have from those that only the other one's have."""
+        own, others = (
+            dict.fromkeys(
+                text for number in version.list_own_rules(rival) for text in list_texts(version.unfolder.rules[number])
+            )
+            for version, rival in ((self, other), (other, self))
+        )
+        rivals = [text for text in others if text not in own][:MOST_RIVALS]
+        self.rivals = {text: rivals for text in own if text not in others}
+
     def only_denies(self, case: Case) -> bool:
-        """Whether this version denies the case and the other one, if there is one, lets it pass."""
-        return self.judge.denies(case) and (self._other is None or self._other.passes(case))
+        """Whether this version denies the case and the other one, if there is one, does not."""
+        return self.judge.denies(case) and (self._other is None or self._other.tolerates(case))
 
     def only_says(self, case: Case) -> list[str]:
         """The messages of this version that the other one, whose messages have the same words, does not give."""
@@ -132,8 +161,8 @@ class _Version(ExampleSearch):
         """A case of the kind that is wanted, from a part of a rule. Where there is a choice, the `rules` lead."""
         self._wanted = wanted
         self.effort.begin(STEPS_FOR_EXAMPLE)
-        case, _ = next(self._cases(aim, CaseOrigin(0, self.tops[0], rules, {})), (None, None))
-        return case
+        cases = [case for case, _ in islice(self._cases(aim, CaseOrigin(0, self.tops[0], rules, {})), MOST_REFUSED)]
+        return min(cases, key=lambda case: bool(self.judge.refusals(case)), default=None)
 
     def shrink(self, case: Case, wanted: Callable[[Case], bool]) -> Case:
         """The case without what it does not need to be of the kind that is wanted."""

@@ -98,6 +98,13 @@ def split_path(path: object) -> list[Step]:
     return [first, *(int(step) if step.isdigit() else step for step in others)]
 
 
+def find_usual_type(catalogue: Catalogue, properties: Iterable[str]) -> str:
+    """The first usual type that has all of the properties."""
+    schemas = {name: catalogue.type(name) for name in USUAL_TYPES}
+    fitting = (name for name, schema in schemas.items() if schema and all(part in schema.parts for part in properties))
+    return next(fitting, PLACEHOLDER_TYPE)
+
+
 def complete(catalogue: Catalogue, template: dict[str, Data]) -> None:
     """Add what Heat requires: types, properties, and resources that are referred to."""
     resources = template["resources"]
@@ -109,7 +116,7 @@ def complete(catalogue: Catalogue, template: dict[str, Data]) -> None:
 
 def _complete_resource(catalogue: Catalogue, resource: dict[str, Data]) -> None:
     properties = resource.setdefault("properties", {})
-    resource["type"] = resource.get("type") or _fitting_type(catalogue, properties)
+    resource["type"] = resource.get("type") or find_usual_type(catalogue, properties)
     schema = catalogue.type(resource["type"])
     for declared in schema.properties if schema else ():
         if declared.name in INNER and declared.required:
@@ -121,12 +128,6 @@ def _complete_resource(catalogue: Catalogue, resource: dict[str, Data]) -> None:
     for key in INNER:
         if isinstance(properties.get(key), dict):
             _complete_resource(catalogue, properties[key])
-
-
-def _fitting_type(catalogue: Catalogue, properties: Iterable[str]) -> str:
-    schemas = {name: catalogue.type(name) for name in USUAL_TYPES}
-    fitting = (name for name, schema in schemas.items() if schema and all(part in schema.parts for part in properties))
-    return next(fitting, PLACEHOLDER_TYPE)
 
 
 def _fill(data: dict[str, Data], properties: Iterable[Property]) -> None:

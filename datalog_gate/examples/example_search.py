@@ -169,6 +169,8 @@ class ExampleSearch:
         fixed = {rule.relation for rule in program.rules if rule.span.file == policy.span.file}
         self.unfolder = Unfolder(program, self.effort, fixed)
         self.hints = collect_hints(program)
+        self.rivals: Mapping[str, Sequence[str]] = {}
+        """Texts of another version that are in place of those of this one."""
         self.tops = [self.unfolder.ids[id(rule)] for rule in self.unfolder.groups.get(policy.relation, ())]
         reached = {number: self.unfolder.rules[number] for number in sorted(self.unfolder.reach(policy.relation))}
         self.branches = list_branches(reached, rules.sources)
@@ -295,7 +297,7 @@ class ExampleSearch:
                 sketches = self.unfolder.unfold(top, seed, aim.goals, near.rules if near else frozenset(), aim.through)
                 for sketch in islice(sketches, MOST_SKETCHES):
                     values = Valuation(
-                        self.unfolder, self.catalogue, sketch, self.hints, near.values if near else {}
+                        self.unfolder, self.catalogue, sketch, self.hints, near.values if near else {}, self.rivals
                     ).solutions()
                     for bindings in islice(values, PER_SKETCH):
                         tried += 1

@@ -55,6 +55,20 @@ def neighbours(value: Value) -> Iterator[Value]:
         yield from (f"{int(value) + step:0{len(value)}}" for step in (1, -1) if int(value) + step >= 0)
 
 
+def write_pattern(builtin: str, text: str) -> str | None:
+    """The pattern of a test of texts; None for other builtins."""
+    match builtin.partition(".")[0]:
+        case "matches" | "capture":
+            return text
+        case "starts_with":
+            return f"^{re.escape(text)}"
+        case "ends_with":
+            return f"{re.escape(text)}$"
+        case "contains":
+            return re.escape(text)
+    return None
+
+
 def _of_number(name: str, at: int, others: Sequence[Value], result: int | Decimal) -> Iterator[Value]:
     other = others[1 - at] if len(others) == 2 else None
     if name in ("int", "float"):

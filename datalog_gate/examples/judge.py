@@ -39,6 +39,8 @@ class CaseVerdict:
     denies: bool
     fails: bool = False
     """Whether the policy can't be evaluated."""
+    is_open: bool = False
+    """Whether unknown values decide."""
     message: str = ""
     resource: ResourceId | None = None
     messages: frozenset[str] = frozenset()
@@ -80,7 +82,7 @@ class Judge:
         return self._variants[key]
 
     def judge(self, case: Case) -> CaseVerdict | None:
-        """The verdict; None if the gate can't read the case, or can't tell."""
+        """The verdict; None if the gate can't read the case."""
         key = json.dumps(case, sort_keys=True)
         if key not in self._known:
             self._effort.spend(JUDGEMENT)
@@ -95,6 +97,11 @@ class Judge:
         return verdict is not None and verdict.denies
 
     def passes(self, case: Case) -> bool:
+        verdict = self.judge(case)
+        return verdict is not None and not verdict.denies and not verdict.fails and not verdict.is_open
+
+    def tolerates(self, case: Case) -> bool:
+        """Whether the policy does not deny the case, also if unknown values decide."""
         verdict = self.judge(case)
         return verdict is not None and not verdict.denies and not verdict.fails
 
@@ -119,7 +126,7 @@ class Judge:
         if decision.errors:
             return CaseVerdict(False, fails=True)
         if not decision.violations:
-            return None if decision.undetermined else CaseVerdict(False)
+            return CaseVerdict(False, is_open=bool(decision.undetermined))
         first = decision.violations[0]
         messages = frozenset(str(violation.message) for violation in decision.violations)
         return CaseVerdict(True, message=str(first.message), resource=first.resource, messages=messages)

@@ -18,6 +18,7 @@ from datalog_gate.analysis.program import (
     Operand,
     Var,
     Without,
+    all_literals,
     renamed,
     variables,
 )
@@ -134,22 +135,44 @@ def show_rule(condition: Aim, number: int, rule: CheckedRule) -> Aim:
 
 
 def contradict(rule: CheckedRule, rival: CheckedRule) -> Iterator[tuple[CheckedLiteral, ...]]:
-    """The bodies of a rule, each with what makes a condition false that only the other rule has."""
-    own = {_without_numbers(literal): literal for literal in rule.body}
+    """The bodies of a rule, each with what makes a condition false that only the other rule has; then with what the
+    other rule gives another column of the head."""
+    rule, rival = _without_constants(rule), _without_constants(rival)
     names: dict[Var, Operand] = {}
     given: list[CheckedLiteral] = []
     for literal in rival.body:
-        literal = renamed(literal, names)
-        twin = own.get(_without_numbers(literal))
+        literal, known = renamed(literal, names), set(names.values())
+        form = _without_names(literal, known)
+        twin = next((other for other in rule.body if _without_names(other, known) == form), None)
         outputs = _list_outputs(literal)
-        if outputs:
-            same = _list_outputs(twin) if twin else [Var(output.name, f"{output.generated}'") for output in outputs]
-            names |= dict(zip(outputs, same, strict=True))
-            given += [] if twin else [renamed(literal, names)]
-        elif not twin:
+        if twin:
+            names |= dict(zip(_list_free(literal, known), _list_free(twin, known), strict=True))
+        elif outputs:
+            names |= {output: Var(output.name, f"{output.generated}'") for output in outputs}
+            given.append(renamed(literal, names))
+        else:
             if isinstance(literal, Match):
                 yield from _change_columns(rule, literal)
             yield (*rule.body, *given, *negate(literal, rule.body))
+    bound = {variable for literal in (*rule.body, *given) for variable in _binds(literal)}
+    for term, other in zip(rule.arguments, renamed(rival.arguments, names), strict=True):
+        if term != other and bound.issuperset(side for side in (term, other) if isinstance(side, Var)):
+            yield (*rule.body, *given, Compare("!=", term, other, rival.span))
+
+
+def _without_constants(rule: CheckedRule) -> CheckedRule:
+    """The rule in which calls and aggregates give variables, and comparisons say that these are constants."""
+    body: list[CheckedLiteral] = []
+    for at, literal in enumerate(rule.body):
+        result = Var("", f"result{at}")
+        match literal:
+            case Call(outputs=(Const() as value,)):
+                body += [replace(literal, outputs=(result,)), Compare("=", result, value, literal.span)]
+            case Fold(target=Const() as value):
+                body += [replace(literal, target=result), Compare("=", result, value, literal.span)]
+            case _:
+                body.append(literal)
+    return replace(rule, body=tuple(body))
 
 
 def _change_columns(rule: CheckedRule, rival: Match) -> Iterator[tuple[CheckedLiteral, ...]]:
@@ -173,13 +196,24 @@ def _list_outputs(literal: CheckedLiteral) -> list[Var]:
     return [literal.target] if isinstance(literal, Fold) and isinstance(literal.target, Var) else []
 
 
-def _without_numbers(literal: CheckedLiteral) -> CheckedLiteral:
-    """The literal, with its generated variables numbered from 0, so that it equals one of another program."""
-    generated = dict.fromkeys(variable for variable in variables(literal) if variable.generated)
-    numbered: CheckedLiteral = renamed(
-        literal, {variable: Var(variable.name, f"{at}") for at, variable in enumerate(generated)}
-    )
+def _without_names(literal: CheckedLiteral, known: Collection[Operand]) -> CheckedLiteral:
+    """The literal with numbers for its outputs and for generated variables that are not known, so that it equals one of
+    another program."""
+    numbers = {variable: Var("", f"{at}") for at, variable in enumerate(_list_free(literal, known))}
+    numbered: CheckedLiteral = renamed(literal, numbers)
     return numbered
+
+
+def _list_free(literal: CheckedLiteral, known: Collection[Operand]) -> list[Var]:
+    generated = [variable for variable in variables(literal) if variable.generated and variable not in known]
+    return list(dict.fromkeys((*_list_outputs(literal), *generated)))
+
+
+def list_texts(rule: CheckedRule) -> Iterator[str]:
+    """The texts that the head and the calls of a rule are given."""
+    calls = (literal.inputs for literal in all_literals(rule.body) if isinstance(literal, Call))
+    terms = chain(rule.arguments, *calls)
+    yield from (term.value for term in terms if isinstance(term, Const) and isinstance(term.value, str))
 
 
 def quote(literal: CheckedLiteral, sources: Mapping[str, str]) -> str:

@@ -1,17 +1,21 @@
-"""Texts that a pattern matches, short ones."""
+"""Texts that a pattern matches, short ones, and those that tell patterns apart."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, product
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-MOST = 12
-"""The maximum number of samples of a part of a pattern."""
+from datalog_gate.engine.builtins import holds
+
+MOST, MOST_CHOICES, MOST_REPEATED, MOST_SAMPLES = 12, 40, 6, 200
+"""The maximum numbers of samples of a pattern, of a part of it, of what is repeated, and of those that are varied."""
+VARIED = "a1-"
+"""The letters that are written in place of others."""
 LETTERS = "a1-_A.:/ @"
 """The letters that are tried for a class of letters."""
 FLAGS = re.compile(r"^\(\?[a-z]+\)")
@@ -21,19 +25,55 @@ FLAGS = re.compile(r"^\(\?[a-z]+\)")
 def sample_pattern(pattern: str) -> tuple[str, ...]:
     """Texts that the pattern probably matches, the shortest first; none for syntax that Python does not know. RE2
     decides."""
+    return tuple(sorted(_list_samples(pattern), key=_order)[:MOST])
+
+
+@lru_cache(maxsize=256)
+def tell_apart(matched: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """Texts that all of some patterns match, and none of the others: samples of them all, and what differs from these
+    in one letter."""
+    samples = [sample for pattern in (*matched, *others) for sample in _list_samples(pattern)]
+    texts = dict.fromkeys(text for sample in samples for text in (sample, *_vary(sample)))
+    found = (
+        text
+        for text in sorted(texts, key=_order)
+        if all(holds("matches", (text, pattern), False) for pattern in matched)
+        and not any(holds("matches", (text, pattern), False) for pattern in others)
+    )
+    return tuple(islice(found, MOST))
+
+
+def _vary(text: str) -> Iterator[str]:
+    """The text with a letter less, twice, changed, or more at an end."""
+    for at, letter in enumerate(text):
+        before, after = text[:at], text[at + 1 :]
+        yield from (before + other + after for other in ("", letter * 2, *VARIED, letter.swapcase()))
+    yield from (varied for letter in VARIED for varied in (letter + text, text + letter))
+
+
+def _order(text: str) -> tuple[bool, int]:
+    return " " in text, len(text)
+
+
+def _list_samples(pattern: str) -> list[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             parsed = parser.parse(FLAGS.sub("", pattern).replace("\\z", "\\Z"))
     except (re.error, RecursionError):
-        return ()
-    texts = islice(_sequence(list(parsed)), MOST * MOST)
-    printable = [text for text in dict.fromkeys(texts) if text.isprintable()]
-    return tuple(sorted(printable, key=lambda text: (" " in text, len(text)))[:MOST])
+        return []
+    return [text for text in _take(_sequence(list(parsed)), MOST_SAMPLES) if text.isprintable()]
+
+
+def _take(texts: Iterable[str], most: int) -> list[str]:
+    return list(dict.fromkeys(islice(texts, 4 * most)))[:most]
 
 
 def _sequence(parts: Sequence[tuple[Any, Any]]) -> Iterator[str]:
-    choices = [list(islice(_part(str(kind), value), MOST)) for kind, value in parts]
+    choices = [_take(_part(str(kind), value), MOST_CHOICES) for kind, value in parts]
+    usual = [choice[:1] for choice in choices]
+    for at, choice in enumerate(choices):
+        yield from map("".join, product(*usual[:at], choice, *usual[at + 1 :]))
     yield from map("".join, product(*choices))
 
 
@@ -49,7 +89,7 @@ def _part(kind: str, value: Any) -> Iterator[str]:
             yield from _class(value)
         case "BRANCH":
             for branch in value[1]:
-                yield from islice(_sequence(list(branch)), 4)
+                yield from _take(_sequence(list(branch)), MOST)
         case "SUBPATTERN":
             yield from _sequence(list(value[3]))
         case "MAX_REPEAT" | "MIN_REPEAT":
@@ -59,9 +99,9 @@ def _part(kind: str, value: Any) -> Iterator[str]:
 
 
 def _repeated(least: int, most: int, body: Any) -> Iterator[str]:
-    for times in (least, least + 1, least + 2):
-        if times <= most:
-            yield from (text * times for text in islice(_sequence(list(body)), 3))
+    for times in (least, least + 1, least + 2, most):
+        if times <= min(most, MOST):
+            yield from (text * times for text in _take(_sequence(list(body)), MOST_REPEATED))
 
 
 def _class(items: Sequence[tuple[Any, Any]]) -> Iterator[str]:

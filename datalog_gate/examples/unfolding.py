@@ -19,6 +19,7 @@ from datalog_gate.analysis.program import (
     FoldFunction,
     Match,
     Operand,
+    Pattern,
     Var,
     Without,
     group_rules,
@@ -33,6 +34,8 @@ from datalog_gate.schema.declaration import Column, RelationRef, RelationVersion
 
 MAX_DEPTH = 12
 """The maximum number of rules between the policy and a row."""
+MOST_COUNTED = 3
+"""The maximum number that a count of what several rules derive has."""
 EMPTY: Mapping[FoldFunction, Value] = {"count": 0, "sum": 0, "list": ""}
 """What aggregates over nothing give; the others have no value."""
 
@@ -52,6 +55,8 @@ class Repeat(NamedTuple):
     terms: tuple[Operand, ...]
     first: int
     last: int
+    groups: frozenset[Pattern]
+    """The variables that other literals have too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +77,12 @@ class Sketch:
 
 class Goal(NamedTuple):
     """A literal to be met, with the ids of the rules around it. With `first`, it is an aggregate whose rows, from that
-    one, are there."""
+    one, are there; other literals have its `groups` too."""
 
     literal: CheckedLiteral
     rules: tuple[int, ...]
     first: int | None = None
+    groups: frozenset[Pattern] = frozenset()
 
 
 Step = tuple[tuple[Goal, ...], Sketch]
@@ -143,8 +149,25 @@ class Unfolder:
                 continue
             if not left:
                 yield sketch
+                yield from self._keep_apart(sketch)
             else:
                 stack.append(self._advance(left, sketch))
+
+    def _keep_apart(self, sketch: Sketch) -> Iterator[Sketch]:
+        """The sketch without the values that a negation asks of its rows, where they need others."""
+        apart = [
+            Condition(Compare("!=", term, other, match.span))
+            for negation in sketch.negated
+            for match in list_matches(negation.body)
+            for at, term in match.column_terms
+            for row in sketch.rows
+            if row.relation == match.relation and at not in self.keys(match.relation)
+            for other in [resolve(row.terms[at], sketch.bindings)]
+            if isinstance(term, Var) and isinstance(other, Var) and resolve(term, sketch.bindings) != other
+        ]
+        settled = _settle(replace(sketch, conditions=(*sketch.conditions, *apart))) if apart else None
+        if settled:
+            yield settled
 
     def reach(self, relation: RelationRef) -> frozenset[int]:
         """The rules that may add rows to a relation, by number, but for those through negations."""
@@ -178,12 +201,12 @@ class Unfolder:
         if sketch.met >= self.furthest[0] and isinstance(goal.literal, Match | Compare | Call):
             self.furthest = sketch.met, goal.literal
         sketch = replace(sketch, met=sketch.met + 1)
-        for more, after in self._alternatives(goal, sketch):
+        for more, after in self._alternatives(goal, rest, sketch):
             settled = _settle(after)
             if settled is not None:
                 yield (*more, *rest), settled
 
-    def _alternatives(self, goal: Goal, sketch: Sketch) -> Iterator[Step]:
+    def _alternatives(self, goal: Goal, rest: Sequence[Goal], sketch: Sketch) -> Iterator[Step]:
         literal = goal.literal
         match literal:
             case Match() if literal.relation in self.groups:
@@ -199,9 +222,23 @@ class Unfolder:
             case Without((Compare() | Call() as test,)) if not getattr(test, "outputs", ()):
                 yield (), replace(sketch, conditions=(*sketch.conditions, Condition(test, False)))
             case Without():
-                yield from self._by_negation(goal, literal, sketch)
+                calls, tests = _split_tests(literal.body, _list_outer(rest, sketch))
+                if tests:
+                    yield from self._by_tests(goal, calls, tests, sketch)
+                else:
+                    yield from self._by_negation(goal, literal, sketch)
             case Fold():
-                yield from self._by_aggregate(goal, literal, sketch)
+                yield from self._by_aggregate(goal, literal, rest, sketch)
+                if literal.function == "count" and goal.first is None:
+                    yield from self._by_several(goal, literal, rest, sketch)
+
+    def _by_tests(
+        self, goal: Goal, calls: Sequence[CheckedLiteral], tests: Sequence[CheckedLiteral], sketch: Sketch
+    ) -> Iterator[Step]:
+        """Of the tests of a negation one is false, and those before it are true."""
+        for at, test in enumerate(tests):
+            parts = (*calls, *tests[:at], Without((test,), test.span))
+            yield tuple(Goal(part, goal.rules) for part in parts), sketch
 
     def _by_negation(self, goal: Goal, literal: Without, sketch: Sketch) -> Iterator[Step]:
         """Nothing that the negation asks for; or, if it is that nothing is without something, one that has it."""
@@ -287,19 +324,38 @@ class Unfolder:
         steps = [*_bound(sketch, by_null), *by_value]
         yield from reversed(steps) if self._seed & 1 else steps
 
-    def _by_aggregate(self, goal: Goal, literal: Fold, sketch: Sketch) -> Iterator[Step]:
+    def _by_aggregate(self, goal: Goal, literal: Fold, rest: Sequence[Goal], sketch: Sketch) -> Iterator[Step]:
         if goal.first is None:
             inner = tuple(Goal(part, goal.rules) for part in literal.body)
-            yield (*inner, goal._replace(first=len(sketch.rows))), sketch
+            groups = frozenset(variables(literal)) & _list_outer(rest, sketch)
+            yield (*inner, goal._replace(first=len(sketch.rows), groups=groups)), sketch
             if literal.function in EMPTY:
                 yield from _bound(sketch, unify(literal.target, Const(EMPTY[literal.function]), sketch.bindings))
             return
-        repeat = Repeat(literal.function, literal.target, literal.terms, goal.first, len(sketch.rows))
+        repeat = Repeat(literal.function, literal.target, literal.terms, goal.first, len(sketch.rows), goal.groups)
         sketch = replace(sketch, repeats=(*sketch.repeats, repeat))
         if literal.function in ("sum", "min", "max", "avg"):
             yield from _bound(sketch, unify(literal.target, literal.terms[0], sketch.bindings))
         else:
             yield (), sketch
+
+    def _by_several(self, goal: Goal, literal: Fold, rest: Sequence[Goal], sketch: Sketch) -> Iterator[Step]:
+        """A count of what several rules derive, which may differ in constants."""
+        if all(len(self.groups.get(match.relation, ())) < 2 for match in list_matches(literal.body)):
+            return
+        outer = _list_outer(rest, sketch)
+        parts: list[Fold] = []
+        goals: list[CheckedLiteral] = []
+        for times in range(1, MOST_COUNTED + 1):
+            self._fresh += 1
+            local = set(variables(literal)) - outer
+            names = {variable: Var(variable.name, f"{variable.generated}@{self._fresh}") for variable in local}
+            part: Fold = renamed(literal, names)
+            goals += (*part.body, *(Compare("!=", other.terms[0], part.terms[0], literal.span) for other in parts))
+            parts.append(part)
+            if times > 1:
+                steps = _bound(sketch, unify(literal.target, Const(times), sketch.bindings))
+                yield from ((tuple(Goal(inner, goal.rules) for inner in goals), after) for _, after in steps)
 
     def _renamed(self, rule: CheckedRule) -> tuple[tuple[CheckedLiteral, ...], tuple[Operand, ...]]:
         """The body and the head of a rule, with new variables."""
@@ -316,6 +372,31 @@ class Unfolder:
     def _variable(self, name: str) -> Var:
         self._fresh += 1
         return Var(name, f"@{self._fresh}")
+
+
+def _list_outer(rest: Sequence[Goal], sketch: Sketch) -> set[Pattern]:
+    """The variables of other literals than one: of the `rest`, and of those that were unfolded."""
+    tests = (condition.literal for condition in sketch.conditions)
+    outer: set[Pattern] = {
+        variable for literal in (*(goal.literal for goal in rest), *tests) for variable in variables(literal)
+    }
+    return outer.union(*(row.terms for row in sketch.rows), sketch.bindings, sketch.bindings.values())
+
+
+def _split_tests(
+    body: Sequence[CheckedLiteral], outer: Collection[Pattern]
+) -> tuple[list[CheckedLiteral], list[CheckedLiteral]]:
+    """The calls of a body that always give a result, and its tests; nothing if it has other literals."""
+    calls: list[CheckedLiteral] = []
+    tests: list[CheckedLiteral] = []
+    for literal in body:
+        if isinstance(literal, Call) and literal.outputs and literal.outputs[0] not in outer:
+            calls.append(literal)
+        elif isinstance(literal, Compare) or (isinstance(literal, Call) and not literal.outputs):
+            tests.append(literal)
+        else:
+            return [], []
+    return calls, tests
 
 
 def list_matches(body: Iterable[CheckedLiteral]) -> Iterator[Match]:

@@ -11,23 +11,26 @@ from datalog_gate.base.values import Kind, ResourceId, Value
 from datalog_gate.engine import builtins
 from datalog_gate.examples.column_hints import Columns, fits, times_of, typical_values
 from datalog_gate.examples.conditions import Bindings, Condition, propagate, resolve
-from datalog_gate.examples.inverses import invert, neighbours
-from datalog_gate.examples.unfolding import InputRow, Sketch, Unfolder
+from datalog_gate.examples.inverses import invert, neighbours, write_pattern
+from datalog_gate.examples.sample_texts import tell_apart
+from datalog_gate.examples.unfolding import InputRow, Sketch, Unfolder, list_matches
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Column, is_all, relation_name
 
 ROOT = "stack"
 """The id of the stack of an example, as of a case with a template of its own."""
 STACKS = frozenset({"stack", "_stack"})
+PORT = "OS::Neutron::Port"
+"""A type with a property that replaces resources in every update."""
 RESOURCE_TABLES = ("os:", "aws:", "datalog_gate:")
 """How the names of relations begin whose rows are properties of resources."""
 GENERAL = ("id", "name", "_value", "value")
 """Names of columns that say little of their values."""
-MOST = 48
+MOST = 60
 """The maximum number of values that are tried for a variable."""
 FIRST = 24
 """How many usual values are tried before those that follow from values of other variables."""
-MOST_REACHING = 32
+MOST_REACHING, MOST_APART = 32, 12
 MOST_MEMBERS = 100
 """The maximum index of the member of a group."""
 VALUE_STEPS = 150
@@ -37,7 +40,7 @@ ROUNDS = 5
 
 class Valuation:
     """The values of the variables of a sketch, found depth first in a limited number of steps. Those of `near` are
-    tried first."""
+    tried first. Texts with `rivals` are told apart from these."""
 
     def __init__(
         self,
@@ -46,12 +49,14 @@ class Valuation:
         sketch: Sketch,
         hints: Mapping[Columns, Sequence[Value]],
         near: Mapping[Columns, Sequence[Value]] = MappingProxyType({}),
+        rivals: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self._catalogue = catalogue
         self._bindings = sketch.bindings
         self._rows = sketch.rows
         self._hints = hints
         self._near = near
+        self._rivals = rivals
         self._effort = unfolder.effort
         self._steps = VALUE_STEPS
         self._conditions = sketch.conditions
@@ -77,6 +82,20 @@ class Valuation:
                 term = resolve(variable, self._bindings)
                 if isinstance(term, Var) and term in all_columns:
                     self._columns.setdefault(term, all_columns[term])
+        self._nested = {
+            resolve(term, self._bindings)
+            for negation in sketch.negated
+            for match in list_matches(negation.body)
+            if relation_name(match.relation) == "heat:root"
+            for _, term in match.column_terms
+        }
+        self._holders = [
+            (self._cell(row, holder, self._bindings), self._cell(row, stack, self._bindings))
+            for row in self._rows
+            for relation, holder, stack in (("heat:stack", "parent", "id"), ("heat:nested", "id", "stack"))
+            if relation_name(row.relation) == relation
+        ]
+        """The resources that hold a nested stack, with that stack."""
         self._counts = {resolve(repeat.target, self._bindings): repeat.function for repeat in sketch.repeats}
         for target in self._counts:
             if isinstance(target, Var):
@@ -93,11 +112,11 @@ class Valuation:
         return self._search(order, self._bindings, self._conditions)
 
     def _search(self, order: Sequence[Var], bindings: Bindings, conditions: Sequence[Condition]) -> Iterator[Bindings]:
-        self._steps -= 1
         is_left = self._effort.spend(1 + len(order) // 8) and self._steps > 0
         settled = propagate(conditions, bindings) if is_left else None
         if settled is None:
             return
+        self._steps -= 1
         bindings, open_ = settled
         free = [variable for variable in order if isinstance(resolve(variable, bindings), Var)]
         if not free:
@@ -124,7 +143,7 @@ class Valuation:
     def _candidates(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
         match self._rank(variable):
             case 0:
-                return self._stacks(variable)
+                return self._stacks(variable, bindings)
             case 2:
                 return self._resources(variable, bindings)
         kinds, columns = self._kinds(variable), [column for _, column in self._columns[variable]]
@@ -136,6 +155,9 @@ class Valuation:
                 member = self._cell(row, "id", bindings)
                 name = member.value.name if isinstance(member, Const) and isinstance(member.value, ResourceId) else ""
                 return (int(name) if name.isdigit() else 0,)
+            stack = self._cell(row, "stack", bindings)
+            if self._cell(row, "name", bindings) == variable and isinstance(stack, Const) and "/" in str(stack.value):
+                return [str(at) for at in range(3)]
         wished = list(dict.fromkeys(self._wished(variable, kinds)))
         if Kind.RESOURCE in kinds and kinds != Kind.ANY:
             wished.insert(
@@ -165,6 +187,7 @@ class Valuation:
             before, now = set(condition.variables(self._bindings)), set(condition.variables(bindings))
             if variable in now and before != now:
                 yield from (value for term, value in self._passed(condition, {}, bindings) if term == variable)
+                yield from self._tell_apart(bindings).get(variable, ())
 
     def _taken(self, variable: Var, bindings: Bindings) -> set[Value]:
         """The values with which one of the rows would have the key of another."""
@@ -220,6 +243,8 @@ class Valuation:
         for row in self._rows:
             relation = relation_name(row.relation)
             same = any(resolve(row.terms[0], bindings) == resolve(subject, bindings) for subject in subjects)
+            if same and self._cell(row, "change", bindings) == Const("replace"):
+                yield PORT
             if same and relation.startswith(RESOURCE_TABLES):
                 yield self._catalogue.owner(relation.partition(".")[0])
 
@@ -245,13 +270,22 @@ class Valuation:
     def _reach(self, variable: Var) -> tuple[Value, ...]:
         """The values that the conditions on a variable ask for, also through other variables."""
         if self._reaching is None:
-            self._reaching = {}
-            for _ in range(ROUNDS):
-                if not self._spread(self._reaching):
-                    break
+            self._reaching = reaching = {}
+            self._spread_far(reaching, MOST_REACHING)
+            apart = self._tell_apart(self._bindings)
+            for term, texts in apart.items():
+                reaching.setdefault(term, {}).update(dict.fromkeys(texts))
+            if apart:
+                self._spread_far(reaching, MOST_REACHING + MOST_APART)
         return tuple(self._reaching.get(variable, ()))
 
-    def _spread(self, reaching: dict[Var, dict[Value, None]]) -> bool:
+    def _spread_far(self, reaching: dict[Var, dict[Value, None]], most: int) -> None:
+        """Pass values through the conditions until none is new. A variable has a maximum number of them."""
+        for _ in range(ROUNDS):
+            if not self._spread(reaching, most):
+                return
+
+    def _spread(self, reaching: dict[Var, dict[Value, None]], most: int) -> bool:
         """Pass values through each condition once; whether any is new."""
         grown = False
         for condition in self._conditions:
@@ -259,10 +293,30 @@ class Valuation:
                 if not isinstance(term, Var) or value is None:
                     continue
                 values = reaching.setdefault(term, {})
-                if value not in values and len(values) < MOST_REACHING:
+                if value not in values and len(values) < most:
                     values[value] = None
                     grown = True
         return grown
+
+    def _tell_apart(self, bindings: Bindings) -> Mapping[Var, Sequence[str]]:
+        """Texts that meet all tests of a variable, where there are several: few usual texts do."""
+        tests: dict[Var, dict[tuple[str, bool], None]] = {}
+        for condition in self._conditions:
+            literal = condition.literal
+            if isinstance(literal, Call) and len(literal.inputs) > 1:
+                term, text = (resolve(side, bindings) for side in literal.inputs[:2])
+                is_known = isinstance(term, Var) and isinstance(text, Const) and isinstance(text.value, str)
+                pattern = write_pattern(literal.builtin, text.value) if is_known else None
+                if pattern is not None:
+                    found = tests.setdefault(term, {})
+                    found[pattern, condition.holds] = None
+                    rivals = (write_pattern(literal.builtin, rival) for rival in self._rivals.get(text.value, ()))
+                    found |= dict.fromkeys((rival, not condition.holds) for rival in rivals if rival)
+        return {
+            term: tell_apart(*(tuple(pattern for pattern, own in found if own is holds) for holds in (True, False)))
+            for term, found in tests.items()
+            if len(found) > 1
+        }
 
     def _passed(
         self, condition: Condition, reaching: Mapping[Var, Mapping[Value, None]], bindings: Bindings
@@ -291,14 +345,29 @@ class Valuation:
             for value in _compute(literal.builtin, inputs):
                 yield resolve(literal.outputs[0], bindings), value
 
-    def _stacks(self, variable: Var) -> Sequence[Value]:
+    def _stacks(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
+        for holder, inner in self._holders:
+            for row in self._rows:
+                outer = self._cell(row, "stack", bindings) if relation_name(row.relation) == "heat:resource" else None
+                if outer is None or self._cell(row, "id", bindings) != resolve(holder, bindings):
+                    continue
+                inner = resolve(inner, bindings)
+                if variable == outer and isinstance(inner, Const) and "/" in str(inner.value):
+                    return (str(inner.value).rpartition("/")[0],)
+                if variable == inner and isinstance(outer, Const):
+                    return (f"{outer.value}/{0 if '/' in str(outer.value) else 'group'}",)
         words = [value for value in self._reach(variable) if isinstance(value, str)]
         names = (word if word[:1].isalpha() else f"a{word}" for word in words)
         is_cloud = any(is_all(row.relation) for row in self._rows)  # its stacks have projects of their own
         nested = () if is_cloud else (f"{ROOT}/group",)
-        return ROOT, *nested, "other", *(name for name in names if re.fullmatch(r"[A-Za-z][\w.-]*", name))
+        usual = (*nested, ROOT) if variable in self._nested else (ROOT, *nested)
+        return *usual, "other", *(name for name in names if re.fullmatch(r"[A-Za-z][\w.-]*", name))
 
     def _resources(self, variable: Var, bindings: Bindings) -> Sequence[Value]:
+        for holder, inner in self._holders:
+            inside = resolve(inner, bindings)
+            if resolve(holder, bindings) == variable and isinstance(inside, Const) and "/" in str(inside.value):
+                return (ResourceId(str(inside.value)),)
         stack, name, kind = ROOT, None, variable.name.lower() or "resource"
         for row in self._rows:
             relation = relation_name(row.relation)

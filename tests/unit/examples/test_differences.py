@@ -30,6 +30,10 @@ def differences(old: str, new: str) -> list[tuple[str, bool, dict[str, Any], dic
 
 
 SERVER = {"flavor": "m1.small"}
+VALUE = {"type": "OS::Heat::Value", "properties": {"value": "value-1"}}
+LOOKS = " ".join(
+    f'looks(s, "{column}") :- os:nova:server(_id=s, {column}="x").' for column in ("name", "key_name", "image")
+)
 TAGGED = "os:nova:server.tags(_id=s, _value=t), tagged(t)"
 CHANGES = {
     "a bound": (
@@ -78,6 +82,41 @@ CHANGES = {
                 {},
             )
         ],
+    ),
+    "what a pattern repeats": (
+        'p(s) :- os:nova:server(_id=s, name=n), matches(lower(n ?? "-"), "^(tcp|0*6)$").',
+        'p(s) :- os:nova:server(_id=s, name=n), matches(lower(n ?? "-"), "^(tcp|6)$").',
+        [("a", False, {"server": {"name": "06", **SERVER}}, {})],
+    ),
+    "a pattern in a term": (
+        'p(s) :- os:nova:server(_id=s, name=n), n != null, tagged(capture(n, "^db-([a-z]{1,3})$")).',
+        'p(s) :- os:nova:server(_id=s, name=n), n != null, tagged(capture(n, "^db-([a-z]{1,2})$")).',
+        [("a", False, {"server": {"name": "db-aaa", **SERVER}}, {"m:tagged": [{"tag": "aaa"}]})],
+    ),
+    "the end of a text, and any place in it": (
+        'p(s) :- heat:root(s), ends_with(s, "-db"). p(s) :- os:nova:server(_id=s, name=n), ends_with(n ?? "", "-db").',
+        'p(s) :- heat:root(s), ends_with(s, "-db"). p(s) :- os:nova:server(_id=s, name=n), contains(n ?? "", "-db").',
+        [("a", True, {"server": {"name": "1-db1", **SERVER}}, {})],
+    ),
+    "a default in the head of a rule": (
+        'p(s) :- called(s, "b"). called(s, n ?? "c") :- os:nova:server(_id=s, name=n, key_name=k).',
+        'p(s) :- called(s, "b"). called(s, n ?? k ?? "c") :- os:nova:server(_id=s, name=n, key_name=k).',
+        [("a", True, {"server": {"key_name": "b", **SERVER}}, {})],
+    ),
+    "a count that is exact": (
+        "p(s) :- os:nova:server.tags(_id=s, _value=t), count{ any : os:nova:server.tags(_id=s, _value=any) } = 1.",
+        "p(s) :- os:nova:server.tags(_id=s, _value=t), count{ any : os:nova:server.tags(_id=s, _value=any) } > 0.",
+        [("a", True, {"server": {"tags": ["x", "x2"], **SERVER}}, {})],
+    ),
+    "a count of what two rules derive": (
+        f"p(s) :- os:nova:server(_id=s), count{{ way : looks(s, way) }} > 1. {LOOKS}",
+        f"p(s) :- os:nova:server(_id=s), count{{ way : looks(s, way) }} > 2. {LOOKS}",
+        [("a", False, {"server": {"key_name": "x", "name": "x", **SERVER}}, {})],
+    ),
+    "a resource of the root, and of any stack": (
+        "p(s) :- heat:hook(s, _), heat:resource(s, stack), heat:root(stack).",
+        "p(s) :- heat:hook(s, _), heat:resource(s, stack).",
+        [("a", True, {"group": {"resource_def": VALUE}}, {})],
     ),
     "what is counted": (
         "p(s) :- os:nova:server(_id=s), count{ i : os:nova:server.networks(_id=s, _index=i) } > 1.",
