@@ -10,6 +10,7 @@ from datalog_gate.analysis.program import Const, Var
 from datalog_gate.base.values import Boolean, ResourceId, Value
 from datalog_gate.examples.conditions import Bindings, resolve
 from datalog_gate.examples.example_properties import (
+    PLACEHOLDER_TYPE,
     Data,
     Step,
     complete,
@@ -253,6 +254,10 @@ class _CaseBuilder:
             value = {function: {"template": "$a_b", "params": {"$a": "y"}}}
         elif function == "list_join":
             value = {function: ["", ["a", "b"]]}
+        elif function in ("get_attr", "get_resource"):
+            other = self._resource(ResourceId(f"{subject.stack}/other"), old)
+            other["type"] = other["type"] or PLACEHOLDER_TYPE
+            value = {function: ["other", "show"] if function == "get_attr" else "other"}
         else:
             parameters = self._template(subject.path, old).setdefault("parameters", {})
             parameters.setdefault(parameter, {"type": "string", "default": "x"})

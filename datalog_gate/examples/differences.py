@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 
 from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.examples.case_building import Case
@@ -21,7 +22,7 @@ from datalog_gate.examples.example_search import (
 from datalog_gate.examples.judge import Judge
 from datalog_gate.examples.literals import Aim, contradict, list_texts
 from datalog_gate.examples.rule_forms import Forms, describe_relations, describe_rule, join_results
-from datalog_gate.examples.variations import shrink
+from datalog_gate.examples.variations import add_or_remove, change_values, shrink
 
 MOST_RIVALS = 3
 """The maximum number of texts of another version from which one is told apart."""
@@ -69,6 +70,7 @@ def _find_differences(identifier: str, old: _Version | None, new: _Version | Non
         case = next((case for case in cases if denying and denying.only_denies(case)), None)
         if case is None and denying and passing:
             case = denying.find_difference(passing, denying.only_denies)
+            case = case or denying.find_nearby(cases, denying.only_denies)
         if denying and case is not None:
             found.append(RuleDifference(identifier, newly, denying.shrink(case, denying.only_denies)))
     yield from found
@@ -173,7 +175,7 @@ class _Version(ExampleSearch):
         """The numbers of the rules that the other version does not have."""
         return [number for number, form in enumerate(self._rules) if form not in other._rules]
 
-    def _list_aims(self, other: _Version) -> Iterator[Aim]:
+    def _list_goals(self, other: _Version) -> list[tuple[int, CheckedRule]]:
         """For each rule that it holds, and that in a rule of only the other version a condition does not; then for each
         rule of only this version that it holds."""
         rivals = [join_results(other.unfolder.rules[number]) for number in other.list_own_rules(self)]
@@ -185,15 +187,34 @@ class _Version(ExampleSearch):
             if rival.relation == joined.relation
             for body in contradict(joined, rival)
         ]
-        for number, goal in goals + [rules[number] for number in self.list_own_rules(other)]:
+        return goals + [rules[number] for number in self.list_own_rules(other)]
+
+    def _list_aims(self, other: _Version) -> Iterator[Aim]:
+        """The goals that this version has, and the other one not."""
+        for number, goal in self._list_goals(other):
             yield Aim(goal.span, "", goal.span, True, {}, {number: goal})
 
     def _list_ways(self, other: _Version) -> Iterator[tuple[Aim, frozenset[int]]]:
-        """For each rule of only this version: that a negation is false, and the rules that lead from it to the rule."""
-        for number in self.list_own_rules(other):
+        """For each rule of only this version: that a negation is false, and the rules that lead from it to the rule;
+        then the same for the goals that this version has, and the other one not."""
+        own = ((number, None) for number in self.list_own_rules(other))
+        for number, goal in (*own, *self._list_goals(other)):
             for condition in self.conditions:
                 if number in self.unfolder.reach_of(condition.false):
-                    yield condition, self.unfolder.leading_to(number)
+                    aim = replace(condition, goals={number: goal}, through=condition.goals) if goal else condition
+                    yield aim, self.unfolder.leading_to(number)
+
+    def find_nearby(self, cases: Sequence[Case], wanted: Callable[[Case], bool]) -> Case | None:
+        """A case of the kind that is wanted, with one difference from one of the cases."""
+        self.effort.left = STEPS
+        self.effort.begin(STEPS)
+        near = (
+            other
+            for vary in (add_or_remove, change_values)
+            for case in cases
+            for other in vary(case, self.catalogue, self.hints)
+        )
+        return next((case for case in takewhile(lambda _: self.effort.is_left, near) if wanted(case)), None)
 
     def _shows(self, aim: Aim, case: Case) -> bool:
         return self._wanted(case) if self._wanted else super()._shows(aim, case)

@@ -89,13 +89,16 @@ class Valuation:
             if relation_name(match.relation) == "heat:root"
             for _, term in match.column_terms
         }
+        resources = {self._cell(row, "id", self._bindings) for row in self._rows} - {None}
         self._holders = [
-            (self._cell(row, holder, self._bindings), self._cell(row, stack, self._bindings))
+            (holder, stack)
             for row in self._rows
-            for relation, holder, stack in (("heat:stack", "parent", "id"), ("heat:nested", "id", "stack"))
-            if relation_name(row.relation) == relation
+            for name, column, key in (("heat:stack", "parent", "id"), ("heat:nested", "id", "stack"))
+            for holder, stack in [(self._cell(row, column, self._bindings), self._cell(row, key, self._bindings))]
+            if relation_name(row.relation) == name and holder in resources
         ]
         """The resources that hold a nested stack, with that stack."""
+        self._nested |= {inner for holder, inner in self._holders if inner and isinstance(holder, Var)}
         self._counts = {resolve(repeat.target, self._bindings): repeat.function for repeat in sketch.repeats}
         for target in self._counts:
             if isinstance(target, Var):
@@ -270,7 +273,8 @@ class Valuation:
     def _reach(self, variable: Var) -> tuple[Value, ...]:
         """The values that the conditions on a variable ask for, also through other variables."""
         if self._reaching is None:
-            self._reaching = reaching = {}
+            reaching: dict[Var, dict[Value, None]] = {}
+            self._reaching = reaching
             self._spread_far(reaching, MOST_REACHING)
             apart = self._tell_apart(self._bindings)
             for term, texts in apart.items():
@@ -303,15 +307,15 @@ class Valuation:
         tests: dict[Var, dict[tuple[str, bool], None]] = {}
         for condition in self._conditions:
             literal = condition.literal
-            if isinstance(literal, Call) and len(literal.inputs) > 1:
-                term, text = (resolve(side, bindings) for side in literal.inputs[:2])
-                is_known = isinstance(term, Var) and isinstance(text, Const) and isinstance(text.value, str)
-                pattern = write_pattern(literal.builtin, text.value) if is_known else None
-                if pattern is not None:
-                    found = tests.setdefault(term, {})
-                    found[pattern, condition.holds] = None
-                    rivals = (write_pattern(literal.builtin, rival) for rival in self._rivals.get(text.value, ()))
-                    found |= dict.fromkeys((rival, not condition.holds) for rival in rivals if rival)
+            if not isinstance(literal, Call) or len(literal.inputs) < 2:
+                continue
+            term, other = (resolve(side, bindings) for side in literal.inputs[:2])
+            text = other.value if isinstance(other, Const) else None
+            if isinstance(term, Var) and isinstance(text, str) and (pattern := write_pattern(literal.builtin, text)):
+                found = tests.setdefault(term, {})
+                found[pattern, condition.holds] = None
+                rivals = (write_pattern(literal.builtin, rival) for rival in self._rivals.get(text, ()))
+                found |= dict.fromkeys((rival, not condition.holds) for rival in rivals if rival)
         return {
             term: tell_apart(*(tuple(pattern for pattern, own in found if own is holds) for holds in (True, False)))
             for term, found in tests.items()

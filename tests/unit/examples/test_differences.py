@@ -34,6 +34,7 @@ VALUE = {"type": "OS::Heat::Value", "properties": {"value": "value-1"}}
 LOOKS = " ".join(
     f'looks(s, "{column}") :- os:nova:server(_id=s, {column}="x").' for column in ("name", "key_name", "image")
 )
+OK = 'ok(s) :- heat:metadata(s, "ok").'
 TAGGED = "os:nova:server.tags(_id=s, _value=t), tagged(t)"
 CHANGES = {
     "a bound": (
@@ -118,6 +119,16 @@ CHANGES = {
         "p(s) :- heat:hook(s, _), heat:resource(s, stack).",
         [("a", True, {"group": {"resource_def": VALUE}}, {})],
     ),
+    "a test in a negation": (
+        'p(s) :- os:nova:server(_id=s, name=n), not (lower(n ?? "", x), matches(x, "^a+$"), len(x) < 3).',
+        'p(s) :- os:nova:server(_id=s, name=n), not (lower(n ?? "", x), matches(x, "^a+$"), len(x) < 4).',
+        [("a", False, {"server": {"name": "aaa", **SERVER}}, {})],
+    ),
+    "what a group passes to its members": (
+        f"p(s) :- os:nova:server(_id=s), not ok(s). {OK} ok(s) :- ok(h), heat:nested(h, t), heat:resource(s, t).",
+        f"p(s) :- os:nova:server(_id=s), not ok(s). {OK}",
+        [("a", True, {"group": {"resource_def": {"type": "OS::Nova::Server", "properties": SERVER}}}, {})],
+    ),
     "what is counted": (
         "p(s) :- os:nova:server(_id=s), count{ i : os:nova:server.networks(_id=s, _index=i) } > 1.",
         "p(s) :- os:nova:server(_id=s), count{ n : os:nova:server.networks(_id=s, network=n) } > 1.",
@@ -131,6 +142,27 @@ def test_versions_differ_on_a_case_that_only_one_denies(change: str) -> None:
     old, new, expected = CHANGES[change]
     assert differences(old, new) == expected
     assert differences(new, old) == [(policy, not newly, *case) for policy, newly, *case in expected]
+
+
+def test_versions_differ_where_one_can_t_decide() -> None:
+    zones = "aws:auto_scaling:auto_scaling_group.VPCZoneIdentifier"
+    old, new = (f"p(g) :- {zones}(_id=g), count{{ at : {zones}(_id=g, _index=at) }} > {least}." for least in (1, 2))
+    ((policy, newly, resources, _),) = differences(old, new)
+    assert (policy, newly, resources["auto_scaling_group"]["VPCZoneIdentifier"]) == ("a", False, ["x", "x"])
+
+
+def test_versions_differ_on_what_is_replaced_always() -> None:
+    rule = 'q(s) :- heat:change(s, "replace"), heat:reference(s, target=t), heat:change(t, {}), not new(s).'
+    new = "new(s) :- heat:property(s, path, value), not old:heat:property(s, path, value)."
+    old, other = (
+        load([RuleFile("m", "m.dl", f'@deny("b", "no", on=["update"])\n{rule.format(change)}\n{new}')])
+        for change in ('"replace"', "_")
+    )
+    (difference,) = find_differences(old, other)
+    assert [resource["properties"] for resource in difference.case["stack"]["resources"].values()] == [
+        {"network": {"get_resource": "t"}, "replacement_policy": "REPLACE_ALWAYS"},
+        {"value": "x"},
+    ]
 
 
 def test_a_policy_of_one_set_differs_on_its_own_example() -> None:
