@@ -1,4 +1,4 @@
-"""Texts that a pattern matches, short ones, and those that tell patterns apart."""
+"""Short texts that patterns match, or that tell patterns apart."""
 
 from __future__ import annotations
 
