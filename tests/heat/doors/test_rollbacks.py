@@ -142,7 +142,7 @@ def roll_back(heat: Heat, name: str, body: dict[str, Any]) -> tuple[str, str]:
     assert answer.status_code == 202, f"{answer.text}\n{heat.log()}"
 
     def is_begun() -> bool:
-        return heat.stack(name)["stack_status"].startswith("ROLLBACK")
+        return str(heat.stack(name)["stack_status"]).startswith("ROLLBACK")
 
     wait(
         lambda: is_begun() or "n" not in heat.resources(name),
