@@ -155,7 +155,7 @@ def contradict(rule: CheckedRule, rival: CheckedRule) -> Iterator[tuple[CheckedL
                 yield from _change_columns(rule, literal)
             yield (*rule.body, *given, *negate(literal, rule.body))
     bound = {variable for literal in (*rule.body, *given) for variable in _binds(literal)}
-    for term, other in zip(rule.arguments, renamed(rival.arguments, names), strict=True):
+    for term, other in zip(rule.arguments, renamed(rival.arguments, names), strict=False):
         if term != other and bound.issuperset(side for side in (term, other) if isinstance(side, Var)):
             yield (*rule.body, *given, Compare("!=", term, other, rival.span))
 

@@ -10,7 +10,7 @@ from itertools import islice, product
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-from datalog_gate.engine.builtins import holds
+from datalog_gate.engine.builtins import EvaluationError, holds
 
 MOST, MOST_CHOICES, MOST_REPEATED, MOST_SAMPLES = 12, 40, 6, 200
 """The maximum numbers of samples of a pattern, of a part of it, of what is repeated, and of those that are varied."""
@@ -40,7 +40,10 @@ def tell_apart(matched: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, 
         if all(holds("matches", (text, pattern), False) for pattern in matched)
         and not any(holds("matches", (text, pattern), False) for pattern in others)
     )
-    return tuple(islice(found, MOST))
+    try:
+        return tuple(islice(found, MOST))
+    except EvaluationError:  # RE2 does not know a pattern, or it is too long
+        return ()
 
 
 def _vary(text: str) -> Iterator[str]:
@@ -100,7 +103,7 @@ def _part(kind: str, value: Any) -> Iterator[str]:
 
 def _repeated(least: int, most: int, body: Any) -> Iterator[str]:
     for times in (least, least + 1, least + 2, most):
-        if times <= min(most, MOST):
+        if times <= most and (times == least or times <= MOST):
             yield from (text * times for text in _take(_sequence(list(body)), MOST_REPEATED))
 
 

@@ -37,6 +37,16 @@ LOOKS = " ".join(
 OK = 'ok(s) :- heat:metadata(s, "ok").'
 TAGGED = "os:nova:server.tags(_id=s, _value=t), tagged(t)"
 CHANGES = {
+    "another number of columns": (
+        'p(s) :- os:nova:server(_id=s, name=n), n != null, not contains(n, "x"), len(n) > 3, len(n) < 9.',
+        'p(s, n) :- os:nova:server(_id=s, name=n), n != null, not contains(n, "x"), len(n) > 3, len(n) < 8.',
+        [("a", False, {"server": {"name": "aaaaaaaa", **SERVER}}, {})],
+    ),
+    "a number of repeats": (
+        'p(s) :- os:nova:server(_id=s, name=n), matches(n ?? "", "^[0-9a-f]{32}$").',
+        'p(s) :- os:nova:server(_id=s, name=n), matches(n ?? "", "^[0-9a-f]{31,32}$").',
+        [("a", True, {"server": {"name": "a" * 31, **SERVER}}, {})],
+    ),
     "a bound": (
         "p(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 > 500.",
         "p(v) :- os:cinder:volume(_id=v, size=n), n ?? 0 >= 500.",

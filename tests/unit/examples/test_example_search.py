@@ -12,7 +12,7 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.engine.builtins import holds
 from datalog_gate.examples.differences import list_cases
 from datalog_gate.examples.example_search import PolicyExamples, find_examples
-from datalog_gate.examples.sample_texts import sample_pattern
+from datalog_gate.examples.sample_texts import sample_pattern, tell_apart
 from datalog_gate.policytest.suite import Suite, suite_of
 from datalog_gate.policytest.testfile import Case
 
@@ -405,7 +405,8 @@ def test_the_first_example_says_what_may_be_otherwise(rule: str, alike: tuple[st
 
 
 @pytest.mark.parametrize(
-    "pattern", ["^a+$", "x|yy", "[0-9]{2,3}-[a-z_]", "^(?:int_)?[^-]+$", r"\d\s\w\.", "(?i)^db", r"^\S*$"]
+    "pattern",
+    ["^a+$", "x|yy", "[0-9]{2,3}-[a-z_]", "^(?:int_)?[^-]+$", r"\d\s\w\.", "(?i)^db", r"^\S*$", "^[0-9a-f]{32}$"],
 )
 def test_samples_of_a_pattern_match_it(pattern: str) -> None:
     samples = sample_pattern(pattern)
@@ -415,3 +416,7 @@ def test_samples_of_a_pattern_match_it(pattern: str) -> None:
 
 def test_a_pattern_that_python_does_not_know_has_no_samples() -> None:
     assert sample_pattern(r"\pN") == ()
+
+
+def test_nothing_tells_a_pattern_from_one_that_can_not_be_read() -> None:
+    assert tell_apart(("a",), ("[",)) == ()
