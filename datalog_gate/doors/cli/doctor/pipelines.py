@@ -23,7 +23,10 @@ FACTORIES: dict[str, Api] = {
 }
 SERVICES: dict[Api, str] = {"api": "heat-api", "cfn": "heat-api-cfn"}
 COMPOSITES: dict[Api, str] = {"api": "composite:api", "cfn": "composite:api-cfn"}
-UNUSED: dict[Api, str] = {"api": "", "cfn": ", or remove it if heat-api-cfn is not deployed"}
+UNUSED: dict[Api, str] = {
+    "api": "",
+    "cfn": ", or remove the sections of heat-api-cfn and api-cfn if it is not deployed",
+}
 PIPELINE_FACTORY = "heat.api:pipeline_factory"
 CONTEXT = "heat.common.context:ContextMiddleware_filter_factory"
 AUTHTOKEN = "keystonemiddleware.auth_token:filter_factory"
@@ -102,7 +105,7 @@ def _check_pipeline(pipeline: Pipeline, paste: IniFile) -> Iterator[CheckResult]
     positions = [position for position, factory in enumerate(factories) if FACTORIES.get(factory) == api]
     if not positions:
         message = f"there is no door before {pipeline.app} in {pipeline.name}: its requests are not judged"
-        yield CheckResult("finding", "door", message, place, fix + UNUSED[api])
+        yield CheckResult("finding", "door", message, place, fix + UNUSED[api] * bool(pipeline.filters))
         return
     between = pipeline.filters[positions[-1] + 1 :]
     if early := [name for name in between if _factory(paste, name) in (AUTHTOKEN, CONTEXT)]:
