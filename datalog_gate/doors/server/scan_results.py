@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
-from datalog_gate.base.records import fields
+from datalog_gate.base.records import fields, replace
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.doors.server.decisions import DECISION, judge_stored
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
@@ -34,7 +34,7 @@ MEMBERS = ("root", "policy", "key", "row", "level", "state", "message", "project
 FINDING = describe_object(*MEMBERS)
 STACK = describe_object("root", "name", "project", "decision", "outcome", "findings")
 MOST = 1000
-"""The maximum number of rows in an answer over all stacks: the largest."""
+"""The maximum number of rows in an answer without pages: the largest over all stacks, first what denies a stack."""
 NUMBERS: Mapping[str, Any] = {"type": "integer", "minimum": 0}
 ENDPOINTS = EndpointTable()
 
@@ -90,12 +90,12 @@ def _list_stacks(call: ApiCall) -> Reply:
 @ENDPOINTS.add("GET /v2/stacks/{stack}", "stack:show", "Show a stack with its open findings", answer=STACK)
 def _show_stack(call: ApiCall) -> Reply:
     root = call.path["stack"]
-    page = Page(call.client.projects, 1000, root=root)
+    page = Page(call.client.projects, root=root)
     with open_scan_store(call.server.options) as store:
-        stacks = store.stacks_page(page)
+        stacks = store.stacks_page(replace(page, limit=1))
         if not stacks:
             raise ApiError(404, "not_found", "no scan has found this stack, or it belongs to another project")
-        findings = store.findings(page)
+        findings = sorted(store.findings(page), key=lambda finding: not finding.denies)[:MOST]
     return Reply({**stacks[0], "open": [_to_json(finding) for finding in findings]})
 
 

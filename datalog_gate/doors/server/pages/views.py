@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 from urllib.parse import urlencode
 
+from datalog_gate.analysis.policy import LEVELS
 from datalog_gate.base.records import dataclass
 from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError
 from datalog_gate.pages.decision_page import choose_shown
@@ -18,8 +19,6 @@ from datalog_gate.pages.rendering import part
 
 ROWS = 50
 """The number of rows on a list page."""
-LEVELS = ("deny", "warn", "record")
-"""The most severe first."""
 LONGEST = 20_000
 """The maximum length of a template that the trial page repeats in its field."""
 Values = dict[str, Any]
