@@ -30,7 +30,6 @@ class Pack:
     version: str
     policies: int
     summary: str
-    folder: str
 
 
 def find_packs(folder: Path) -> list[Pack]:
@@ -52,7 +51,7 @@ def _pack_folders(folder: Path) -> dict[str, Path]:
 def _read_pack(name: str, folder: Path, policies: Sequence[Policy]) -> Pack:
     fields = read_pack_file(folder / PACK_FILE)
     number = sum(Path(policy.span.file).is_relative_to(folder) for policy in policies)
-    return Pack(name, fields["version"], number, fields["summary"], str(folder))
+    return Pack(name, fields["version"], number, fields["summary"])
 
 
 def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:

@@ -337,7 +337,8 @@ def _order_key(finding: tuple[Violation, str]) -> tuple[int, str, int]:
 
 
 def choose_shown(policies: Sequence[str], most: int) -> list[int]:
-    """The indexes of the findings on a page, given the policy of each: the first of each policy, then the first."""
+    """The indexes of the findings on a page, given the policy of each: the first three of each policy as far as
+    they fit, then the first."""
     ranks = Counter[str]()
     keys = []
     for at, policy in enumerate(policies):
