@@ -128,7 +128,7 @@ def _change_resource(other: Resource, change: TemplateChange) -> Resource:
         return change.resource
     if other.nested:
         return replace(other, nested=_with_change(other.nested, change))
-    if change.path and other.type == change.resource.type and change.place == other.locate(change.path):
+    if change.path and change.place and (other.type, other.locate(change.path)) == (change.resource.type, change.place):
         with suppress(ValueError):
             return replace(other, properties=_put(other.properties, change.path[1:], change.value))
     return other
