@@ -282,7 +282,7 @@ def run(
     """Run the cases of every test file under the paths (default: ``rules`` if it exists, else the working directory)
     with pytest and this package's plugin. `options` are pytest's own. Returns 0 if all pass, 2 for rules that can't be
     loaded, 3 for an unreadable test file or if there is none, 5 if a case fails. Errors: UsageError without pytest, or
-    for invalid options."""
+    for invalid options; InputError if no test file is beside rules."""
     try:
         import pytest
     except ImportError:

@@ -319,7 +319,7 @@ def test_a_run_answers_with_the_exit_codes_of_the_command(
     pack(tmp_path, "")
     (tmp_path / "rules/a/test.yaml").unlink()
     monkeypatch.chdir(write(tmp_path, files))
-    assert (run(["rules"]), run(["nowhere"])) == (code, 3)
+    assert (main(["test", "rules"]), run(["nowhere"])) == (code, 3)
 
 
 @pytest.mark.slow
