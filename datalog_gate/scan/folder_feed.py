@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 from datalog_gate.base.errors import InputError
@@ -54,7 +54,8 @@ class FolderFeed:
                 yield Unread(root, why)
                 continue
             texts = {name: self._describe(name, digest) for name, digest in template.files.items()}
-            listing = sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
+            parts = chain.from_iterable(sorted(texts.items()))
+            listing = sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
             if self._known.get(root) == listing:
                 yield Unchanged(root)
                 continue

@@ -125,10 +125,9 @@ class ScanStore:
     def file_records(self, feed: str) -> dict[str, FileRecord]:
         """The records of a folder's files by path."""
         rows = self._fetch("SELECT path, state, digest, own, names FROM folder_file WHERE feed = :feed", feed=feed)
-        return {
-            path: FileRecord(state, digest, own, names and tuple(names))
-            for path, state, digest, own, names in ((*row, json.loads(text)) for *row, text in rows)
-        }
+        read = {text: json.loads(text) for text in {text for *_, text in rows}}
+        names = {text: value and tuple(value) for text, value in read.items()}
+        return {path: FileRecord(state, digest, own, names[text]) for path, state, digest, own, text in rows}
 
     def write_file_records(self, feed: str, changed: Mapping[str, FileRecord | None]) -> None:
         """Replace the records of a folder's files at these paths, or remove them."""
@@ -143,9 +142,9 @@ class ScanStore:
             ]
             self.database.insert("folder_file", tuple(FILE_TABLE["folder_file"]), rows)
 
-    def feeds(self) -> dict[str, str]:
-        """The feed of each stack by root."""
-        return dict(self._fetch("SELECT root, feed FROM definition"))
+    def other_feeds(self, feed: str) -> dict[str, str]:
+        """The feed of each stack of other feeds by root."""
+        return dict(self._fetch("SELECT root, feed FROM definition WHERE feed <> :feed", feed=feed))
 
     def stacks(self) -> dict[str, tuple[str, str | None]]:
         """The name and project of each stack by root."""

@@ -182,7 +182,7 @@ def _open_feed(options: argparse.Namespace, store: ScanStore, name: str) -> Feed
 def _find_others(store: ScanStore, name: str) -> dict[str, str]:
     """The path of the other feed of the same kind, by root, that the store has a stack from."""
     kind = name.partition(" ")[0]
-    others = ((root, feed.partition(" ")) for root, feed in store.feeds().items() if feed != name)
+    others = ((root, feed.partition(" ")) for root, feed in store.other_feeds(name).items())
     return {root: path for root, (other, _, path) in others if other == kind}
 
 
