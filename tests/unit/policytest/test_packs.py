@@ -179,8 +179,8 @@ def test_each_pack_says_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "bare/m.dl").write_text('@deny("m", "{s}") m(s) :- heat:stack(id=s).\n')
     (tmp_path / "empty").mkdir()
     assert find_packs(tmp_path) == [
-        Pack("bare", "", 1, "", str(tmp_path / "bare")),
-        Pack("cap", "2.1", 2, "what we may hold", str(tmp_path / "cap")),
+        Pack("bare", "", 1, ""),
+        Pack("cap", "2.1", 2, "what we may hold"),
     ]
 
 
