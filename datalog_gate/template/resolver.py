@@ -243,6 +243,8 @@ class Scope:
 
     def _call(self, name: str, raw: Data, path: Path, names: frozenset[str]) -> Data:
         arguments: Data = None
+        if name == "get_attr" and isinstance(raw, str) and len(raw) == 1 and self.dialect.date >= "2015-10-15":
+            raw = [raw]  # for Heat a text is a list of letters
         try:
             if name in ("if", "Fn::If"):
                 return self._if(name, raw, path, names)
@@ -320,12 +322,12 @@ class Scope:
 
     def _miss(self, kind: str, name: Data, path: Path, known: Iterable[str]) -> Never:
         """Report a reference to nothing. In an output Heat refuses only what it reads when it validates, attributes and
-        conditions, and nothing in a stack that exists. Else it builds the stack, and the output has no value. In a
-        resource it refuses all but parameters where it does not read them."""
+        conditions, a name that can't be one, and nothing in a stack that exists. Else it builds the stack, and the
+        output has no value. In a resource it refuses all but parameters where it does not read them."""
         message = f"there is no {kind} `{self.hidden.show(path, name)}`"
         calls = [(name, path[at + 1 : at + 2]) for at, name in enumerate(path) if name in self.dialect.functions]
         decides = any(name in _CHOICES and at == (0,) for name, at in calls)
-        read = decides or any(name in _ATTRIBUTES for name, _ in calls)
+        read = decides or isinstance(name, _CONTAINERS) or any(call in _ATTRIBUTES for call, _ in calls)
         is_value = path[:1] + path[2:3] == (self.dialect.key("outputs"), self.dialect.key("value"))
         if is_value and not (read and self.inside.id not in self.tree.held.stacks):
             self.missing += 1
@@ -428,6 +430,9 @@ class Scope:
         if not self._names_resource(name, path, "attribute"):
             return None
         whole = keys[:1] if self.dialect.date == "2013-05-23" else keys  # there the path selects from the whole value
+        named = isinstance(whole[0], str | Unknown | ResourceId) or (whole[0] is None and least == 1) if whole else True
+        if not named or any(isinstance(key, _CONTAINERS) for key in whole):
+            raise BadFunction("takes a text as the attribute, and texts or numbers as keys")
         if not self.hidden.holds(path, True):
             self.attributes[path] = name, whole
         if self.reading >= MAX_READING and name not in self.done:  # so that long chains need no recursion

@@ -145,6 +145,20 @@ def test_a_parameter_that_is_none_is_a_warning_where_heat_does_not_read_it(resou
     assert [warning.message for warning in stack.warnings] == [f"there is no parameter `b`: {effect}"]
 
 
+def test_get_attr_takes_a_text_of_a_letter_as_heat_does() -> None:
+    text = "resources: {n: {type: A}}\noutputs: {o: {value: {get_attr: n}}}\n"
+    assert read(text).outputs == {"o": unknown_of("{get_attr: [n]} in web")}
+    refused = refusals(lambda: read_stack(f"heat_template_version: 2014-10-16\n{text}"), "message")
+    assert refused == ["`get_attr` takes [resource, attribute, key, ...]"]
+
+
+@pytest.mark.parametrize("keys", ["1", "1.5", "true", "[x]", "{}", "x, [1]", "x, {}"])
+def test_get_attr_takes_a_text_as_attribute_and_texts_or_numbers_as_keys(keys: str) -> None:
+    found = problems(f"resources: {{n: {{type: A}}}}\noutputs: {{o: {{value: {{get_attr: [n, {keys}]}}}}}}\n")
+    message = "`get_attr` takes a text as the attribute, and texts or numbers as keys"
+    assert found == [("bad-function", 3, message, None)]
+
+
 def test_a_resource_requires_another_for_its_first_reason() -> None:
     values = "[{get_resource: a}, {get_attr: [a, x]}, {get_attr: [{get_resource: a}, x]}]"
     _, other = read(f"resources: {{a: {{type: A}}, b: {{type: A, properties: {{x: {values}}}}}}}\n").resources
@@ -219,6 +233,7 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("conditions: {never: false}\nresources: {a: {type: A, condition: never}}\noutputs: {o: {value: {get_attr: [a, x]}}}\n", ("bad-reference", 4, "the condition of the resource `a` is false", None)),
         ("resources: {a: {type: A}, b: {type: A, properties: {x: {get_resource: [a]}}}}\n", ("bad-reference", 2, "there is no resource `['a']`", None)),
         ("outputs: {o: {value: {get_attr: [a, x]}}}\n", ("bad-reference", 2, "there is no resource `a`", None)),
+        ("resources: {a: {type: A}}\noutputs: {o: {value: {get_resource: [a]}}}\n", ("bad-reference", 3, "there is no resource `['a']`", None)),
         ("outputs: {o: 1}\n", ("bad-template", 2, "the output `o` needs a `value`", None)),
         ("parameter_groups: {g: {parameters: []}}\n", ("bad-template", 2, "the section `parameter_groups` must be a list", None)),
         ("parameter_groups:\n- parameters:\n", ("bad-template", 3, "a group of parameters needs `parameters`, a list of their names", None)),

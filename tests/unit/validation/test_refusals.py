@@ -55,6 +55,8 @@ PROPERTIES = {
     "did you mean `OS::Cinder::Volume`?",
     "n: {type: 'OS:Neutron:Net'}": "3:13 error[unknown-type] there is no resource type OS:Neutron:Net; "
     "did you mean `OS::Neutron::Net`?",
+    f"{NET}v: {{type: OS::Heat::Value, properties: {{value: {{get_attr: [n, 1]}}}}}}": "4:50 error[bad-function] "
+    "`get_attr` takes a text as the attribute, and texts or numbers as keys",
     "v: {type: ''}": "3:3 error[bad-template] the resource `v` needs a `type`",
     "v: {type: Acme::Volume}": "3:13 warning[unknown-type] the resource type Acme::Volume is not in the catalogue: its "
     "properties are not checked; map it in an environment, or give the catalogue of its plugin with --catalogue",
