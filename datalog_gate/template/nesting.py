@@ -17,6 +17,7 @@ from datalog_gate.base.unknown import at_member, derived, resources_read
 from datalog_gate.base.values import ResourceId, Unknown, bases, hidden_value
 from datalog_gate.stack import model
 from datalog_gate.stack.model import Data, Locate, Path, Resource
+from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.tree import MAX_RESOURCES, Hidden, Tree
 
@@ -28,7 +29,7 @@ ROOM = 250
 _PER_UNKNOWN = 40
 """The steps of an expression that each member of a group sees in its own form."""
 
-VERSIONS: Mapping[str, tuple[str, str]] = {
+_VERSIONS: Mapping[str, tuple[str, str]] = {
     group: ("HeatTemplateFormatVersion", "2012-12-12")
     if group in model.INSTANCE_GROUPS
     else ("heat_template_version", "2015-04-30")
@@ -36,6 +37,16 @@ VERSIONS: Mapping[str, tuple[str, str]] = {
 }
 """The version of Heat's template for a group's members (heat/scaling/template.py:60,
 engine/resources/openstack/heat/instance_group.py:268)."""
+
+_TAKES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("properties", "metadata", "update_policy"), ((dict,), "a map")),
+    **dict.fromkeys(("deletion_policy", "external_id"), ((str, dict), "a text")),
+    "description": ((str,), "a text"),
+    "depends_on": ((str, list, tuple, dict), "a name or a list of names"),
+    "condition": ((str, bool, dict), "a condition"),
+}
+"""What a key of a resource takes: the types of its data, a call of a function among them, and their name. Heat takes no
+null (heat/engine/template_common.py:36)."""
 
 
 @dataclass(slots=True)
@@ -229,8 +240,10 @@ def read_group(
             return _chain(properties, where, tree)
         case "OS::Heat::AutoScalingGroup":
             size = _scaling_size(properties, *_SCALING[kind], where, tree)
-            resource = _definition(properties, "resource", where, tree)
-            return _members(resource, size, where.within("resource"), tree)
+            resource, place = _definition(properties, "resource", where, tree), where.within("resource")
+            if isinstance(resource, dict):
+                resource = drop_wrong(tree, find_dialect(kind), "resource", resource, place)
+            return _members(resource, size, place, tree)
     if kind == "OS::Heat::InstanceGroup":
         size = _size(properties, "Size", where, tree) or Size(0, 0)
     else:
@@ -243,6 +256,13 @@ def read_group(
         return Group((), where, size.unknown or members)
     tags = _tags(own, kind, properties.get("Tags"))
     return _instances(source, size, tags, where, tree)
+
+
+def find_dialect(kind: str) -> Dialect:
+    """The dialect of Heat's template for the members of a group of that type."""
+    dialect = dialect_of(dict([_VERSIONS[kind]]))
+    assert isinstance(dialect, Dialect)
+    return dialect
 
 
 def _instances(source: Resource, size: Size, tags: Data, where: Where, tree: Tree) -> Group:
@@ -415,6 +435,20 @@ def report_wrong(message: str, holder: Mapping[str, Data], path: Path, where: Wh
         kinds = {"resources": "a list", "template": "a text", "type": "a text"}
         advice = f"add `{name}`, {kinds.get(name, 'a map')}"
     tree.report("bad-template", message, place, advice)
+
+
+def drop_wrong(
+    tree: Tree, dialect: Dialect, name: str, definition: Mapping[str, Data], where: Where
+) -> Mapping[str, Data]:
+    """The definition without values of a wrong kind, which are reported."""
+    wrong = set()
+    for key, value in definition.items():
+        types, what = _TAKES.get(dialect.parts.get(key, ""), ((object,), ""))
+        if not isinstance(value, (*types, Unknown)):
+            wrong.add(key)
+            help_ = "leave it out, or give it a value" if value is None else None
+            tree.report("bad-template", f"`{key}` of `{name}` must be {what}", where((dialect.parts[key],)), help_)
+    return {key: value for key, value in definition.items() if key not in wrong} if wrong else definition
 
 
 def _near(name: str, keys: Collection[str]) -> str | None:

@@ -16,11 +16,11 @@ from datalog_gate.base.records import replace as with_changes
 from datalog_gate.base.unknown import call, derived
 from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Data, Path, Resource, Stack
-from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
+from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import Document, data_document
 from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Resolved, WorkAccount, read_environments
 from datalog_gate.template.held import HeldStack, label_of
-from datalog_gate.template.nesting import VERSIONS, Group, Member, Where, read_group, report_wrong
+from datalog_gate.template.nesting import Group, Member, Where, drop_wrong, find_dialect, read_group, report_wrong
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters
 from datalog_gate.template.resolver import Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
@@ -30,15 +30,6 @@ _PER_RESOURCE, _PER_STACK, _PER_PROPERTY, _PER_PART, _PER_NAME = 10, 100, 10, 8,
 MAX_NESTING = 5
 MAX_CIRCLES = 20
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy", "external_id"})
-_TAKES: Mapping[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("properties", "metadata", "update_policy"), ((dict,), "a map")),
-    **dict.fromkeys(("deletion_policy", "external_id"), ((str, dict), "a text")),
-    "description": ((str,), "a text"),
-    "depends_on": ((str, list, tuple, dict), "a name or a list of names"),
-    "condition": ((str, bool, dict), "a condition"),
-}
-"""What a key of a resource takes: the types of its data, a call of a function among them, and their name. Heat takes no
-null (heat/engine/template_common.py:36)."""
 
 Text = str | Mapping[str, Data]
 """A text of YAML or JSON, or the data in a request's body."""
@@ -93,7 +84,7 @@ def _read_definition(scope: Scope, name: str, path: Path, where: Where) -> Resou
         return None
     exists = True if scope.sure(name) else scope.exists(name)
     definition = tree.as_meant(definition, scope.document, path, dialect, _known_keys(definition, dialect))
-    definition = _without_wrong(tree, dialect, name, definition, where)
+    definition = drop_wrong(tree, dialect, name, definition, where)
     content = _resolve_parts(scope, definition, path, exists is not False)
     kind = content.get("type")
     if not isinstance(kind, str) or (not kind and exists is not False):
@@ -123,20 +114,6 @@ def _read_definition(scope: Scope, name: str, path: Path, where: Where) -> Resou
     result = _resource(scope, scope.inside, member, policy, where, scope.requires)
     _mark_external(result, content.get("external_id"))
     return result
-
-
-def _without_wrong(
-    tree: Tree, dialect: Dialect, name: str, definition: Mapping[str, Data], where: Where
-) -> Mapping[str, Data]:
-    """The definition without values of a wrong kind, which are reported."""
-    wrong = set()
-    for key, value in definition.items():
-        types, what = _TAKES.get(dialect.parts.get(key, ""), ((object,), ""))
-        if not isinstance(value, types):
-            wrong.add(key)
-            help_ = "leave it out, or give it a value" if value is None else None
-            tree.report("bad-template", f"`{key}` of `{name}` must be {what}", where((dialect.parts[key],)), help_)
-    return {key: value for key, value in definition.items() if key not in wrong} if wrong else definition
 
 
 def _resolve_parts(scope: Scope, definition: Mapping[str, Data], path: Path, exists: bool) -> dict[str, Data]:
@@ -448,8 +425,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     tree.count(len(group.members), where)
     loaded = ((member.name, member.type) for member in group.members)
     below = with_changes(below, registry=below.registry.spread(loaded, tree.spend))
-    dialect = dialect_of(dict([VERSIONS[kind]]))  # plain data in the template may be a function there
-    assert isinstance(dialect, Dialect)
+    dialect = find_dialect(kind)  # plain data in the template may be a function there
     inner = Scope(
         tree,
         group.where.document,

@@ -329,6 +329,14 @@ DEFINITIONS = {
         "3:90 error[unknown-property] `resource_def` has no property `propertes`; did you mean `properties`?"
     ],
     f"{SCALING}, min_size: 1, resource: [a]}}": [f"3:90 {NO_MEMBERS}"],
+    f"{SCALING}, min_size: 0, resource: {{type: A::B, properties: null, metadata: [], depends_on: 1, no: 1}}}}": [
+        f"3:{column} error[bad-template] `{key}` of `resource` must be {what}"
+        for column, key, what in (
+            (115, "properties", "a map; leave it out, or give it a value"),
+            (131, "metadata", "a map"),
+            (147, "depends_on", "a name or a list of names"),
+        )
+    ],
     f"{SCALING}}}": [
         f"3:3 {NO_MEMBERS}; add `resource`, a map",
         "3:3 error[missing-property] OS::Heat::AutoScalingGroup needs the property `min_size`; add `min_size`, "
