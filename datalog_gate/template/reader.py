@@ -162,17 +162,19 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         raise InputError([*tree.problems, *error.diagnostics], {**tree.sources, **error.sources}) from None
     finally:
         tree.mask_sources()
+    if stack:
+        hidden = {parameter.name for part in stack.walk() for parameter in part.parameters if parameter.hidden}
+        written = (
+            EnvironmentFile(source.name_of(document.file), document.data, partial(_locate_open, document, hidden))
+            for document in (body, *files)
+            if document and isinstance(document.data, dict)
+        )
+        stack = replace(stack, environments=tuple(written), warnings=tuple(tree.warnings))
     if tree.problems or stack is None:
         refused = InputError(tree.problems, tree.sources)
         refused.stack = stack
         raise refused
-    hidden = {parameter.name for part in stack.walk() for parameter in part.parameters if parameter.hidden}
-    written = (
-        EnvironmentFile(source.name_of(document.file), document.data, partial(_locate_open, document, hidden))
-        for document in (body, *files)
-        if document and isinstance(document.data, dict)
-    )
-    return replace(stack, environments=tuple(written), warnings=tuple(tree.warnings))
+    return stack
 
 
 def _read_given(

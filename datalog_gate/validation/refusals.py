@@ -33,6 +33,8 @@ from datalog_gate.validation.texts import find_reason
 
 LATER = "Heat finds this only when it creates the resource"
 _SERVER = "OS::Nova::Server"
+_SINK, _OF_SINK = "zaqar-queue", frozenset({"type", "target", "ttl"})
+"""The type of event sinks that Heat has, and its keys (heat/engine/clients/os/zaqar.py)."""
 _SHOW = "show"
 """The attribute that all types have."""
 _MAYBE_EMPTY = ("0", "[]", "{}", "False")
@@ -58,6 +60,7 @@ def find_refusals(stack: Stack, catalogue: Catalogue) -> tuple[Diagnostic, ...]:
     for part in stack.walk():
         if not part.hidden & {()}:
             search.check_stack(part)
+    search.check_sinks()
     return in_order(search.found)
 
 
@@ -118,6 +121,23 @@ class _RefusalSearch:
             self._check_resource(stack, resource)
         self._check_names(stack)
         self._check_attributes(stack)
+
+    def check_sinks(self) -> None:
+        """Check the event sinks of the environments (heat/engine/environment.py:776)."""
+        for file in self.root.environments:
+            sinks = file.data.get("event_sinks")
+            for at, sink in enumerate(sinks if isinstance(sinks, list) else ()):
+                kind, place = sink.get("type") if isinstance(sink, dict) else None, file.locate(("event_sinks", at))
+                if not isinstance(kind, str):
+                    self._add("bad-environment", "an event sink is a map with a `type`", place, f"write type: {_SINK}")
+                elif kind != _SINK:
+                    near = closest(kind, [_SINK])
+                    advice = suggest_name(near, "a plugin of Heat may have it", "`")
+                    severity: Severity = "error" if near else "warning"
+                    message = f"Heat has no event sink of type `{kind}`"
+                    self.found.append(Diagnostic("bad-environment", message, place, advice, severity))
+                elif "target" not in sink or sink.keys() - _OF_SINK:
+                    self._add("bad-environment", f"a {_SINK} takes a `target`, the queue, and a `ttl`", place, None)
 
     def _check_values(self, stack: Stack) -> None:
         """Heat decides the custom constraints of parameters by the value that it takes (heat/engine/parameters.py)."""

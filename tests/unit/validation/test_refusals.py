@@ -398,6 +398,23 @@ def test_members_and_nested_stacks(tmp_path: Path) -> None:
     ]
 
 
+def test_event_sinks(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(f"{HEAD}resources: {{}}\nparameters: [p]\n")
+    (tmp_path / "e.yaml").write_text(
+        "event_sinks: [a, {target: a}, {type: zaqar-que, target: a}, {type: acme, target: a}, {type: zaqar-queue}, "
+        "{type: zaqar-queue, target: a, tll: 1}, {type: zaqar-queue, target: a, ttl: 1}]\n"
+    )
+    assert said("t.yaml", "e.yaml", folder=tmp_path) == [
+        "t3:1 error[bad-template] the section `parameters` must be a map",
+        "e1:15 error[bad-environment] an event sink is a map with a `type`; write type: zaqar-queue",
+        "e1:18 error[bad-environment] an event sink is a map with a `type`; write type: zaqar-queue",
+        "e1:31 error[bad-environment] Heat has no event sink of type `zaqar-que`; did you mean `zaqar-queue`?",
+        "e1:61 warning[bad-environment] Heat has no event sink of type `acme`; a plugin of Heat may have it",
+        "e1:86 error[bad-environment] a zaqar-queue takes a `target`, the queue, and a `ttl`",
+        "e1:107 error[bad-environment] a zaqar-queue takes a `target`, the queue, and a `ttl`",
+    ]
+
+
 def test_a_misspelt_parameter_of_a_template_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "n.yaml").write_text(f"{HEAD}parameters: {{size: {{type: number}}}}\n")
     (tmp_path / "t.yaml").write_text(f"{HEAD}resources:\n  a: {{type: n.yaml, properties: {{siez: 1}}}}\n")
