@@ -153,7 +153,8 @@ class _RefusalSearch:
             hidden = ("parameters", parameter.name) in stack.hidden
             known = self.catalogue.constraints()
             for name in map(str, filter(None, names)):
-                if name not in known and (near := slip(name, known)):
+                near = slip(name, known) or next((other for other in sorted(known) if other.endswith(f".{name}")), None)
+                if name not in known and near:
                     message, declared = f"there is no custom constraint `{name}`", ("parameters", parameter.name)
                     self._add("bad-template", message, stack.locate(declared), suggest_name(near, mark="`"))
             for reason in filter(None, (find_reason(str(name), value) for name in names)):

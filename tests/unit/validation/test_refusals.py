@@ -302,6 +302,7 @@ def test_custom_constraints_of_parameters(tmp_path: Path) -> None:
 
 def test_a_misspelt_custom_constraint_of_a_value() -> None:
     names = {"a": "neutron.netwrk", "b": "net_cird", "c": "acme.network", "d": "neutron.network", "e": "nova.flavr"}
+    names |= {"f": "flavor"}
     parameters = "".join(
         f"  {name}: {{type: string, constraints: [{{custom_constraint: {constraint}}}]"
         f"{'' if name == 'e' else ', default: 10.0.0.0/8'}}}\n"
@@ -310,6 +311,7 @@ def test_a_misspelt_custom_constraint_of_a_value() -> None:
     assert said(f"{HEAD}parameters:\n{parameters}resources: {{}}\n") == [
         "t3:3 error[bad-template] there is no custom constraint `neutron.netwrk`; did you mean `neutron.network`?",
         "t4:3 error[bad-template] there is no custom constraint `net_cird`; did you mean `net_cidr`?",
+        "t8:3 error[bad-template] there is no custom constraint `flavor`; did you mean `nova.flavor`?",
     ]
 
 
