@@ -26,7 +26,7 @@ from datalog_gate.scan.stored_program import StoredProgram, local_policies
 from datalog_gate.schema.declaration import MAYBE, RelationRef
 from datalog_gate.schema.relations import EFFECTIVE
 
-STORED_BATCH = 50_000
+STORED_BATCH = 25_000
 """The number of stacks whose stored facts are judged at once, limited by memory."""
 AHEAD = 4
 """The number of batches that processes judge while the next facts are read."""

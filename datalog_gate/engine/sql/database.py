@@ -169,7 +169,7 @@ class PostgreSQL(Database):
             yield
 
 
-def open_database(url: str = ":memory:", memory: str = "1GB", read_only: bool = False) -> Database:
+def open_database(url: str = ":memory:", memory: str = "800MB", read_only: bool = False) -> Database:
     """Open ``postgresql://...``, or a DuckDB file, with this memory limit. A missing file is created. With `read_only`
     others may read the file too. Errors: those of the driver."""
     scheme, _, rest = url.partition("://")
