@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 
 from datalog_gate.inventory.table_sources import TableSource
 from datalog_gate.plugins.loader import load_plugins
 from datalog_gate.plugins.plugin_errors import PluginLoadError
+from datalog_gate.schema import cloud
 
 GROUP = "datalog_gate.inventory"
 
@@ -26,4 +27,23 @@ def load_collectors() -> dict[str, Collector]:
     names = sorted({point.name for point in entry_points(group=GROUP)})
     if not names:  # an inventory without a table would look like an empty cloud
         raise PluginLoadError(f"nothing is installed as {GROUP}: reinstall datalog-gate")
-    return load_plugins(GROUP, Collector, names, {})  # type: ignore[type-abstract,unused-ignore]
+    collectors = load_plugins(GROUP, Collector, names, {})  # type: ignore[type-abstract,unused-ignore]
+    problems = [
+        f"the collector {name} can't fill {source.relation}: {problem}"
+        for name, collector in collectors.items()
+        for source in collector.tables
+        for problem in _find_problems(source)
+    ]
+    if problems:
+        raise PluginLoadError("; ".join(problems))
+    return collectors
+
+
+def _find_problems(source: TableSource) -> Iterator[str]:
+    relation = cloud.relation(source.relation)
+    if relation is None:
+        yield "it is no table of docs/inventory.md"
+        return
+    filled = dict.fromkeys([*(column.column for column in source.columns), *source.lookups])
+    yield from (f"it has no column {name}" for name in filled if name not in relation.positions)
+    yield from (f"its key {name} is missing" for name in relation.key if name not in filled)

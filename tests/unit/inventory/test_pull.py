@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stevedore.extension import ExtensionManager
 
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.values import from_python, to_json
@@ -332,6 +333,31 @@ def test_a_table_that_no_collector_fills_is_wrong_usage() -> None:
     with pytest.raises(UsageError) as caught:
         select_sources(["nova:server"])
     assert str(caught.value) == "no collector fills nova:server: did you mean nova:servers?"
+
+
+def test_a_collector_of_what_no_inventory_has_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any
+) -> None:
+    installed = tmp_path / "acme_budget-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-budget\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text("[datalog_gate.inventory]\nacme = acme_budget:Budget\n")
+    (tmp_path / "acme_budget.py").write_text(
+        "from datalog_gate.inventory.collector import Collector\n"
+        "from datalog_gate.inventory.table_sources import ApiList, ApiService, table\n\n"
+        "LISTED = ApiList(ApiService('Acme', 'acme'), '/list')\n\n\n"
+        "class Budget(Collector):\n"
+        "    tables = (table('budget:left', LISTED, 'amount'), table('nova:tags', LISTED, 'server_id label'))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
+    assert main(["inventory", "pull", "--output", str(tmp_path / "cloud.jsonl")]) == 3
+    assert capfd.readouterr() == (
+        "",
+        "error[unreadable] the collector acme can't fill budget:left: it is no table of docs/inventory.md; "
+        "the collector acme can't fill nova:tags: it has no column label; "
+        "the collector acme can't fill nova:tags: its key tag is missing\n",
+    )
 
 
 def test_the_command_writes_the_file_and_names_what_it_left_out(cloud: Cloud, tmp_path: Path, capfd: Any) -> None:

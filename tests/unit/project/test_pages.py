@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from datalog_gate.inventory.collector import load_collectors
-from datalog_gate.schema import cloud
 from datalog_gate.schema.signatures import BUILTINS, INTERPOLATE
 from tests.inventory_page import inventory_page
 from tests.pages import DOCS, EXAMPLES, NOW, Table, answer, assert_generated, builtins_page, outcome, read_tables
@@ -42,13 +40,3 @@ def test_each_builtin_has_an_example_of_its_own() -> None:
 @pytest.mark.parametrize(("name", "page"), [("builtins.md", builtins_page), ("inventory.md", inventory_page)])
 def test_the_page_is_the_generated_one(name: str, page: Callable[[], str]) -> None:
     assert_generated(DOCS / name, page())
-
-
-def test_each_source_is_of_a_table_with_its_mandatory_columns() -> None:
-    for collector in load_collectors().values():
-        for source in collector.tables:
-            relation = cloud.relation(source.relation)
-            assert relation is not None, source.relation
-            filled = {*(column.column for column in source.columns), *source.lookups}
-            assert filled <= set(relation.positions), source.relation
-            assert filled >= set(relation.key), source.relation
