@@ -286,7 +286,7 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
                     case Stack() as stack, () if relation_name == "heat:file" and (stack.id, "files", row[1]) in paths:
                         facts.hide(relation_name, row, range(1, len(row)))
                     case Stack(), () if relation_name == "heat:file" and row[1] in files:
-                        facts.hide(relation_name, row, [2, 3])  # its digest would confirm a guess of a default
+                        facts.hide(relation_name, row, range(2, len(row)))  # a digest would confirm a guess of it
                     case Stack() as stack, path if (stack.id, *path) in paths:
                         facts.hide(relation_name, row, [relation.positions["value"]])
                     case EnvironmentFile(), ("parameters" | "parameter_defaults", name, *keys) if name in names:
