@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import assert_written
 from tests.sources import ROOT, nodes
 
 SOURCES = sorted(
@@ -19,8 +18,12 @@ PACKAGE = [path for path in SOURCES if path.is_relative_to(ROOT / "datalog_gate"
 MOST_WORDS = 12
 """The length of the first line of a module docstring."""
 
-EXCEPTIONS = ROOT / "tests" / "golden" / "house.txt"
-"""What does not follow the rules yet, a line each. It shrinks: an exception that is no longer needed fails too."""
+EXCEPTIONS = [
+    "file name twice: evaluation.py in datalog_gate/decision/evaluation.py, datalog_gate/engine/sql/evaluation.py",
+    "file name twice: tables.py in datalog_gate/engine/sql/tables.py, datalog_gate/facts/tables.py, "
+    "datalog_gate/store/tables.py",
+]
+"""What does not follow the rules yet. It shrinks: an exception that is no longer needed fails too."""
 
 
 @pytest.mark.slow
@@ -29,9 +32,13 @@ def test_all_but_the_listed_exceptions_follow_the_rules() -> None:
         *(f"file name twice: {name}" for name in repeated_file_names()),
         *(f"class name twice: {name}" for name in repeated_class_names()),
         *(f"variable called one: {name_of(path)}" for path in SOURCES if "one" in bound_names(path)),
-        *(f"long module docstring: {name_of(path)}" for path in SOURCES if not is_described(path)),
+        *(
+            f"first line of the docstring missing or over {MOST_WORDS} words: {name_of(path)}"
+            for path in SOURCES
+            if not is_described(path)
+        ),
     ]
-    assert_written(EXCEPTIONS, "".join(f"{violation}\n" for violation in violations))
+    assert violations == EXCEPTIONS
 
 
 def repeated_file_names() -> list[str]:
