@@ -271,7 +271,7 @@ def _reported(finding: StoredFinding) -> ReportedFinding:
     severity = SEVERITIES[LEVELS.index(finding.level)]
     return ReportedFinding(
         rule=finding.policy,
-        level="warning" if severity == "error" and finding.state == "holds" and not finding.denies else severity,
+        severity="warning" if severity == "error" and finding.state == "holds" and not finding.denies else severity,
         state=_STATES[finding.state],
         message=f"{finding.stack}: {finding.message}" if finding.stack else finding.message,
         place=_span(finding),

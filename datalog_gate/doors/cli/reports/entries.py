@@ -58,7 +58,7 @@ class ReportedFinding:
 
     rule: str
     """The id of a policy, or the code of a diagnostic."""
-    level: Severity
+    severity: Severity
     state: State
     """Whether it is certain, waived, ignored in its template, preexisting, undetermined, or could not be evaluated."""
     message: str
@@ -77,7 +77,7 @@ class ReportedFinding:
 
     def __str__(self) -> str:
         words = {"waived": "waived", "ignored": "waived", "unknown": "undetermined", "broken": "error"}
-        word = words.get(self.state, self.level)
+        word = words.get(self.state, self.severity)
         text = self.message + (f" ({self.help})" if self.help else "")
         return printable(
             add_template(f"{format_place(self.place)}{word}[{self.rule}] {text}", self.place, self.template)
@@ -116,8 +116,8 @@ def list_findings(entry: ReportEntry) -> Iterator[ReportedFinding]:
             yield _build_finding(violation, keys, "error", "holds", violation.hint)
         else:
             most = 2 if violation.on_unknown == "allow" else 1
-            level = SEVERITIES[max(SEVERITIES.index(violation.severity), most)]
-            yield _build_finding(violation, keys, level, "unknown", violation.hint)
+            severity = SEVERITIES[max(SEVERITIES.index(violation.severity), most)]
+            yield _build_finding(violation, keys, severity, "unknown", violation.hint)
     ignored = {ignore.waiver for ignore in entry.ignores}
     for violation in answer.waived:
         state = "ignored" if violation.waiver in ignored else "waived"
@@ -136,13 +136,13 @@ def list_findings(entry: ReportEntry) -> Iterator[ReportedFinding]:
 def _build_finding(
     violation: Violation,
     keys: FindingKeys,
-    level: Severity,
+    severity: Severity,
     state: State,
     help_: str,
 ) -> ReportedFinding:
     return ReportedFinding(
         rule=violation.policy,
-        level=level,
+        severity=severity,
         state=state,
         message=format_message(violation),
         place=violation.place,

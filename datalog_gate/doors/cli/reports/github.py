@@ -42,7 +42,7 @@ def _format_annotation(finding: ReportedFinding) -> str:
         place = {"file": make_relative(finding.place.file), "line": finding.place.line, "col": finding.place.column}
         properties = {key: str(value) for key, value in place.items()} | properties
     arguments = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items())
-    command = "notice" if finding.level == "note" or finding.state in TOLERATED else finding.level
+    command = "notice" if finding.severity == "note" or finding.state in TOLERATED else finding.severity
     message = finding.message + (f" ({finding.help})" if finding.help else "")
     return f"::{command} {arguments}::{_escape(add_template(message, finding.place, finding.template))}"
 

@@ -45,7 +45,7 @@ def _add_outcome(case: Any, findings: Sequence[ReportedFinding], failing: Sequen
     from xml.etree import ElementTree as Xml
 
     broken = [finding for finding in findings if finding.state == "broken"]
-    failed = [finding for finding in findings if finding.state == "holds" and finding.level in failing]
+    failed = [finding for finding in findings if finding.state == "holds" and finding.severity in failing]
     skipped = [finding for finding in findings if finding.state in ("unknown", *TOLERATED)]
     shown: Sequence[ReportedFinding] = broken or failed or skipped
     if shown:

@@ -81,7 +81,7 @@ def _build_result(finding: ReportedFinding, index: int, place: Span | None) -> d
         "ruleId": finding.rule,
         "ruleIndex": index,
         "kind": "open" if is_open else "fail",
-        "level": "none" if is_open else finding.level,
+        "level": "none" if is_open else finding.severity,
         "message": _build_message(finding.message + (f" ({finding.help})" if finding.help and not is_waived else "")),
         "locations": [location] if location else [],
     }
