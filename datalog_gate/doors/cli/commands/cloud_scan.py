@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
-import io
 import json
 import os
 import sys
@@ -219,11 +217,9 @@ def _findings(options: argparse.Namespace) -> int:
             for finding in findings:
                 print(json.dumps(_to_json(finding), ensure_ascii=False))
         case "csv":
-            text = io.StringIO()
-            table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-            table.writeheader()
-            table.writerows({name: _cell(getattr(finding, name)) for name in COLUMNS} for finding in findings)
-            print(text.getvalue(), end="")
+            from datalog_gate.doors.cli.reports.csv_table import format_table
+
+            print(format_table(COLUMNS, [[getattr(finding, name) for name in COLUMNS] for finding in findings]), end="")
         case "sarif":
             from datalog_gate.doors.cli.reports.sarif import format_findings
 
@@ -257,11 +253,6 @@ def _to_json(finding: StoredFinding) -> dict[str, object]:
     data: dict[str, object] = {name: getattr(finding, name) for name in COLUMNS}
     encoded = {name: json.loads(text) if (text := getattr(finding, name)) else None for name in ("key", "row", "place")}
     return {**data, **encoded, "denies": finding.denies}
-
-
-def _cell(value: str | None) -> str | None:
-    """The text of a cell, escaped so that a spreadsheet never reads it as a formula."""
-    return f"'{value}" if value and value[0] in "=+-@\t\r" else value
 
 
 def _reported(finding: StoredFinding) -> ReportedFinding:

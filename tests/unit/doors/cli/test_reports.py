@@ -17,6 +17,7 @@ from datalog_gate import __version__
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import EngineError, GateError, RulesError
 from datalog_gate.doors.cli.main import main
+from datalog_gate.doors.cli.reports.csv_table import format_table
 from datalog_gate.doors.cli.reports.entries import ReportEntry
 from datalog_gate.doors.cli.reports.formats import DOCUMENTS, FOR_PEOPLE, FOR_PROGRAMS, format_report
 from datalog_gate.files.check_options import FORMATS
@@ -64,6 +65,10 @@ def test_the_findings_of_several_templates_are_one_document(form: str, capsys: p
     assert_written(
         GOLDEN / f"report.{form}", printed.out.replace(f'"version": "{__version__}"', '"version": "VERSION"')
     )
+
+
+def test_a_cell_is_never_a_formula() -> None:
+    assert format_table(("a", "b"), [("=1+1", None), ("x\ny", "")]) == 'a,b\n\'=1+1,\n"x\ny",\n'
 
 
 def test_the_counts_of_several_templates_have_names_and_a_total(capsys: pytest.CaptureFixture[str]) -> None:
