@@ -32,7 +32,7 @@ def test_each_recipe_has_its_steps() -> None:
         "Add a policy": 2,
         "Add a builtin": 4,
         "Add a lint": 2,
-        "Add a report format": 4,
+        "Add a report format": 5,
         "Add a relation": 5,
         "Add a service": 2,
         "Add a door": 4,
