@@ -200,9 +200,9 @@ def find_lints(review: Review, loading: bool) -> Found:
 def lint_rules(checked: Checked, tested: Collection[str], catalogue: Catalogue = SHIPPED) -> tuple[Diagnostic, ...]:
     """All that is to say of valid rules; `tested` are the policies that a test expects."""
     review = review_checked(checked, tested, catalogue)
-    said = {(warning.code, warning.span) for warning in checked.warnings}
-    found = [warning for warning in find_lints(review, loading=False) if (warning.code, warning.span) not in said]
-    warnings, silenced = silence(checked.modules, found)
+    known = {(warning.code, warning.span) for warning in checked.warnings}
+    new = [warning for warning in find_lints(review, loading=False) if (warning.code, warning.span) not in known]
+    warnings, silenced = silence(checked.modules, new)
     unused = find_unused(checked.modules, [*checked.silenced, *silenced])
     return in_order([*checked.warnings, *warnings, *unused])
 
