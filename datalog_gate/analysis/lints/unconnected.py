@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from datalog_gate.analysis.linting import Found, Review, lint, warn
-from datalog_gate.analysis.program import CheckedLiteral, Match, Nesting, Var, variables
+from datalog_gate.analysis.program import CheckedLiteral, Const, Match, Nesting, Var, variables
 from datalog_gate.schema.relations import ONE_ROW
 
 
@@ -23,9 +23,10 @@ def find_unconnected(review: Review) -> Found:
 
 def _find(body: Sequence[CheckedLiteral], outer: Collection[Var], review: Review) -> Found:
     groups: list[tuple[set[Var], list[Match]]] = []
+    given = _single(body, outer, review)
     for literal in body:
         own = set(variables(literal)) - set(outer)
-        several = [literal] if isinstance(literal, Match) and own and not _has_one_row(literal, review) else []
+        several = [literal] if isinstance(literal, Match) and own and not _has_one_row(literal, given, review) else []
         touching = [group for group in groups if group[0] & own]
         connected = [match for _, matches in touching for match in matches] + several
         names = own.union(*(names for names, _ in touching))
@@ -39,8 +40,21 @@ def _find(body: Sequence[CheckedLiteral], outer: Collection[Var], review: Review
         yield warn("cartesian", message, other.span, "join the two by a variable, or split the rule")
 
 
-def _has_one_row(match: Match, review: Review) -> bool:
+def _single(body: Sequence[CheckedLiteral], outer: Collection[Var], review: Review) -> Collection[Var]:
+    """The variables that have one value, as the caller's project has."""
+    given = {*outer}
+    matches = [literal for literal in body if isinstance(literal, Match)]
+    while new := {var for match in matches if _has_one_row(match, given, review) for var in variables(match)} - given:
+        given |= new
+    return given
+
+
+def _has_one_row(match: Match, given: Collection[Var], review: Review) -> bool:
     rules = review.by_relation.get(match.relation, ())
-    return match.relation in ONE_ROW or (
-        len(rules) == 1 and not any(isinstance(literal, Match) for literal in rules[0].body)
+    relation = review.relations[match.relation]
+    key = [match.arguments[relation.positions[name]] for name in relation.key or relation.positions]
+    return (
+        match.relation in ONE_ROW
+        or all(isinstance(term, Const) or term in given for term in key)
+        or (len(rules) == 1 and not any(isinstance(literal, Match) for literal in rules[0].body))
     )

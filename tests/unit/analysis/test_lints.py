@@ -78,6 +78,10 @@ LINTS: dict[str, tuple[str, list[str]]] = {
         ["3:41 cartesian: every row of os:neutron:port is combined with every row of os:nova:server"]),
     "one row meets all": (
         POLICY + "p(x) :- heat:stack(id=x, depth=d), gate:now(t), most(n), d > n, len(t, l), l > 1.\nmost(3).", []),
+    "the caller has one row by a key": (
+        "relation trial(project: string) key(project).\n" + POLICY
+        + 'p(x) :- gate:caller(project=c), trial(c), os:nova:server(_id=x), nova:flavors(id="f", name=n), n != "g".',
+        []),
     "an aggregate over a constant": (
         POLICY + "p(x) :- heat:stack(id=x), count{ 1 : os:nova:server(_stack=x) } > 3.",
         ["2:27 set-aggregate: count takes each value of `1` only once, even if several rows of os:nova:server have "
