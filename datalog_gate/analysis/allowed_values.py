@@ -187,8 +187,9 @@ class _Judge:
                         yield from _strange(f"{name_of(term)} is never", other, domain, literal.span)
                 case ir.Call("??", (value, default), _, span):
                     if (domain := known.get(body.leader(value))) and domain.listed:
-                        domain = domain._replace(complete=False)
-                        yield from _strange(f"{name_of(value)} is never", default, domain, span)
+                        found = _strange(f"{name_of(value)} is never", default, domain._replace(complete=False), span)
+                        # Any other text is a name for null: it need not be a value of the column.
+                        yield from (slip for slip in found if slip.severity == "error")
                 case ir.Call(name, (value, ir.Const(str() as part)), _, span) if name in TESTS:
                     domain = known.get(body.leader(value))
                     if domain and domain.listed and domain.texts:

@@ -82,6 +82,10 @@ LINTS: dict[str, tuple[str, list[str]]] = {
         "relation trial(project: string) key(project).\n" + POLICY
         + 'p(x) :- gate:caller(project=c), trial(c), os:nova:server(_id=x), nova:flavors(id="f", name=n), n != "g".',
         []),
+    "a name for null that is like no value": (
+        POLICY + 'p(x) :- os:neutron:security_group.rules(_id=x, protocol=q), q ?? "any" in ["tcp", "any"].',
+        ["2:1 one-form: a reads os:neutron:security_group.rules, but a template can also say the same with "
+         "os:neutron:security_group_rule"]),
     "an aggregate over a constant": (
         POLICY + "p(x) :- heat:stack(id=x), count{ 1 : os:nova:server(_stack=x) } > 3.",
         ["2:27 set-aggregate: count takes each value of `1` only once, even if several rows of os:nova:server have "
