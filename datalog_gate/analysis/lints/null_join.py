@@ -1,6 +1,7 @@
 """A join of two columns that may both be null.
 
-Null never joins null. Reported is a join of two derived relations. Elsewhere such a join is usually intended.
+Null never joins null. Reported is a join of two derived relations, and one with a null that a rule states. Elsewhere
+such a join is usually intended.
 """
 
 from __future__ import annotations
@@ -18,21 +19,38 @@ from datalog_gate.base.values import Kind
     right='@deny p(x) :- zone(x, z), zone(y, z), x != y. zone(s, z ?? "") :- os:nova:server(_id=s, image=z).',
 )
 def find_null_joins(review: Review) -> Found:
-    """Report variables of which all columns may be null and come from rules, if no test excludes it."""
-    policies = (rule for rule in review.own_rules if rule.relation in review.annotated)
-    for body in map(review.body, policies):
-        tests = (literal for literal in body.own if isinstance(literal, ir.Compare) and literal.null_test)
+    """Report variables of which all columns may be null, if no test excludes it. They come from rules, or a rule states
+    the null: `tcp(q) :- q in [null, "tcp"]`."""
+    policies = [review.body(rule) for rule in review.own_rules if rule.relation in review.annotated]
+    for body in review.bodies:
+        tests = (literal for literal in body.around if isinstance(literal, ir.Compare) and literal.null_test)
         tested = {body.leader(side) for test in tests if test.comparator == "!=" for side in (test.left, test.right)}
         for var, places in body.classes():
             nullable = len(places) > 1 and all(Kind.NULL in review.column(place).kinds for place in places)
-            if nullable and var not in tested and all(match.relation in review.by_relation for match, _ in places):
+            if not nullable or var in tested:
+                continue
+            name, condition = name_of(var), f"{name_of(var)} != null"
+            stating = [match for match, at in places if match in body.own and _states_null(match, at, review)]
+            if stating:
+                message = f"{stating[0].relation} has a null for {name}, but null never joins null"
+                advice = f'write `{name} ?? "none"` here, and "none" for the null in {stating[0].relation}'
+                yield warn("null-join", message, stating[0].span, advice)
+            elif body in policies and all(match.relation in review.by_relation for match, _ in places):
                 first, second = (match for match, _ in places[:2])
                 names = dict.fromkeys(str(match.relation) for match in (first, second))
-                name, condition = name_of(var), f"{name_of(var)} != null"
                 message = f"{name} may be null in both rows of {' and '.join(names)}, but null never joins null"
                 suggestion = Advice(
-                    f'give it a default where it is derived, `{name} ?? "none"`, or add `{condition}` here',
+                    f'if nulls are to match, write `{name} ?? "none"` where it is derived; else add `{condition}` here',
                     Code('"none"', "default", name),
                     Code(condition, "condition"),
                 )
                 yield warn("null-join", message, second.span, suggestion)
+
+
+def _states_null(match: ir.Match, at: int, review: Review) -> bool:
+    """Whether a rule writes a null into the column."""
+    return any(
+        given == ir.NULL
+        for rule in review.by_relation.get(match.relation, ())
+        for given, _ in review.body(rule).constants(rule.arguments[at], rule.span)
+    )

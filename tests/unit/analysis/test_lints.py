@@ -86,6 +86,11 @@ LINTS: dict[str, tuple[str, list[str]]] = {
         POLICY + 'p(x) :- os:neutron:security_group.rules(_id=x, protocol=q), q ?? "any" in ["tcp", "any"].',
         ["2:1 one-form: a reads os:neutron:security_group.rules, but a template can also say the same with "
          "os:neutron:security_group_rule"]),
+    "a null that a rule states joins nothing": (
+        POLICY + "p(x) :- os:nova:server(_id=x, key_name=q), tcp(q), not udp(q).\n"
+        'tcp(q) :- q in [null, "tcp"].\nudp("udp").\nudp(null).',
+        ["2:44 null-join: m:tcp has a null for q, but null never joins null",
+         "2:56 null-join: m:udp has a null for q, but null never joins null"]),
     "an aggregate over a constant": (
         POLICY + "p(x) :- heat:stack(id=x), count{ 1 : os:nova:server(_stack=x) } > 3.",
         ["2:27 set-aggregate: count takes each value of `1` only once, even if several rows of os:nova:server have "
