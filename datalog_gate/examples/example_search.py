@@ -96,6 +96,8 @@ class Example:
     flips: tuple[Flip, ...]
     alike: tuple[str, ...] = ()
     """Of the first example: the properties that may have other values that Heat accepts, and these."""
+    refused: tuple[str, ...] = ()
+    """The codes of what Heat would refuse about the case."""
 
 
 class UnshownCondition(NamedTuple):
@@ -133,8 +135,8 @@ class _ExampleDraft:
 
     def example(self) -> Example:
         flips = tuple(sorted(self.flips, key=lambda flip: flip.span))
-        verdict = self.verdict
-        return Example(self.case, verdict.message, verdict.resource, self.span, flips, self.alike)
+        verdict, refused = self.verdict, tuple(sorted(self.refused))
+        return Example(self.case, verdict.message, verdict.resource, self.span, flips, self.alike, refused)
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,8 @@ def check_ids(ids: Iterable[str], known: Collection[str]) -> None:
 def _to_text(found: PolicyExamples) -> Iterator[str]:
     yield f"{found.policy.id}  {_place(found.policy.span)}"
     for example in found.examples:
-        yield f"denies    {brief(example.case)}"
+        refused = f"    Heat refuses it: {', '.join(example.refused)}" if example.refused else ""
+        yield f"denies    {brief(example.case)}{refused}"
         if example.alike:
             yield f"denies    the same with {', '.join(example.alike)}"
         for flip in example.flips:
@@ -186,6 +187,7 @@ def _to_json(found: PolicyExamples) -> dict[str, object]:
             {
                 "denies": example.case,
                 "alike": list(example.alike),
+                "refused": list(example.refused),
                 "message": example.message,
                 "resource": example.resource.path if example.resource else None,
                 "place": example.span.to_json(),

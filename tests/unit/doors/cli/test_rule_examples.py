@@ -62,6 +62,16 @@ def test_examples_are_printed_for_people(rules: Path, capsys: pytest.CaptureFixt
                 "not shown n >= 0: no stack was found in which it alone is false",
             ],
         ),
+        (
+            'os:heat:software_deployment.actions(_id=v, _value="REBOOT").',
+            [
+                "denies    software_deployment: {type: OS::Heat::SoftwareDeployment, actions: [REBOOT], "
+                "server: server-1}    Heat refuses it: not-allowed",
+                "passes    software_deployment: {actions: [x], ...}    _value=REBOOT is false",
+                "passes    software_deployment: {no actions, "
+                '...}    os:heat:software_deployment.actions(_id=v, _value="REBOOT") is false',
+            ],
+        ),
     ],
 )
 def test_what_passes_is_printed_by_its_differences(
@@ -102,7 +112,7 @@ def test_examples_are_printed_for_programs(rules: Path, capsys: pytest.CaptureFi
     assert (example["message"], example["resource"]) == ("volume is big", "stack/volume")
     conditions = ["os:cinder:volume(_id=v, size=n)", "n ?? 0 > 500", "n ?? 0 > 500"]
     assert ([flip["condition"] for flip in example["passes"]], policy["unshown"]) == (conditions, [])
-    assert example["alike"] == []
+    assert (example["alike"], example["refused"]) == ([], [])
 
 
 def test_yaml_is_a_test_file_that_passes(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
