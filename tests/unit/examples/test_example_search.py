@@ -114,6 +114,11 @@ def resources(case: dict[str, Any]) -> dict[str, Any]:
                 }
             },
         ),
+        (
+            "p(a) :- os:cinder:volume(_id=a, image=i), os:cinder:volume(_id=b, image=j), a != b, i != null, j != null.",
+            {"volume": {"image": "ubuntu-24.04"}, "volume_2": {"image": "image-2"}},
+            {},
+        ),
     ],
 )
 def test_the_smallest_stack_is_denied_and_near_ones_pass(
