@@ -15,7 +15,7 @@ from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import LONGEST, TESTS, name_of
 from datalog_gate.analysis.linting import Review
 from datalog_gate.analysis.strata import settle
-from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, slip, suggest_name
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, list_some, slip, suggest_name
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
@@ -301,7 +301,7 @@ def _no_such_text(name: str, builtin: str, part: str, domain: Domain, span: Span
     starts = {text[: len(part)] for text in domain.texts} if builtin == "starts_with" else domain.texts
     what = {"starts_with": "starts with", "ends_with": "ends with"}.get(builtin, builtin)
     severity: Severity = "error" if domain.complete else "warning"
-    otherwise = "one of " + ", ".join(sorted(domain.texts)[:12]) if domain.complete else None
+    otherwise = "one of " + list_some(domain.texts) if domain.complete else None
     suggestion = suggest_name(closest(part, starts), otherwise)
     yield Diagnostic("unknown-value", f"{name} never {what} {part!r}", span, suggestion, severity)
 
@@ -313,7 +313,7 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
         if text in domain.texts or not domain.texts or _is_file(text, domain):
             continue
         severe = (domain.complete and domain.listed) or slip(text, domain.texts)
-        suggestion = suggest_name(closest(text, domain.texts), "one of " + ", ".join(sorted(domain.texts)[:12]))
+        suggestion = suggest_name(closest(text, domain.texts), "one of " + list_some(domain.texts))
         yield Diagnostic("unknown-value", f"{what} {text!r}", span, suggestion, "error" if severe else "warning")
 
 

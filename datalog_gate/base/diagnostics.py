@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from datalog_gate.base.records import dataclass
@@ -15,6 +15,8 @@ WIDTH = 100
 """The number of characters of a line that an excerpt shows."""
 MOST_SUGGESTIONS = 50
 """The maximum number of searches for a similar name: each compares all names."""
+MOST_LISTED = 12
+"""The maximum number of names in a text."""
 _LONGEST_NAME = 100
 """The maximum length of a name that others are compared with."""
 SENT = "<template>"
@@ -208,6 +210,12 @@ class Advice(str):
 def suggest_code(code: str, mark: str = "") -> Advice:
     """A suggestion to write this code, enclosed in `mark`."""
     return Advice(f"write {mark}{code}{mark}", code)
+
+
+def list_some(names: Collection[str]) -> str:
+    """The first names, words before numbers, and how many more there are."""
+    first, more = sorted(names, key=lambda name: (name.isdigit(), name))[:MOST_LISTED], len(names) - MOST_LISTED
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
 def suggest_name(name: str | None, otherwise: str | None = None, mark: str = "") -> str | None:

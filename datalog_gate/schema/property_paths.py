@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from datalog_gate.base.diagnostics import closest, suggest_name
+from datalog_gate.base.diagnostics import closest, list_some, suggest_name
 from datalog_gate.base.values import NO_KIND, Kind
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Property, ResourceType
@@ -79,7 +79,7 @@ def _in_type(steps: Sequence[str], kind: ResourceType, whole: bool) -> PathMeani
         elif schema.kind in SCALARS:
             return PathMeaning(at, problem=f"{written} is a {schema.kind}: nothing is below it", suggestion=None)
         elif step not in schema.parts:
-            advice = suggest_name(closest(step, schema.parts), "it has " + ", ".join(sorted(schema.parts)[:12]))
+            advice = suggest_name(closest(step, schema.parts), "it has " + list_some(schema.parts))
             return PathMeaning(at, problem=f"{written} has no {step}", suggestion=advice)
         else:
             schema, member = schema.parts[step], False

@@ -37,6 +37,10 @@ TYPOS: dict[str, tuple[str, ...]] = {
         "2:38-59 unknown-value: t is never 'OS::Nova::Servr'; did you mean OS::Nova::Server?"),
     "enum": (POLICY + 'os:neutron:security_group.rules(_id=x, direction="ingres").',
         "2:9-67 unknown-value: direction of os:neutron:security_group.rules is never 'ingres'; did you mean ingress?"),
+    "enum with many": (POLICY + 'os:neutron:security_group.rules(_id=x, protocol="everything").',
+        "2:9-70 unknown-value: protocol of os:neutron:security_group.rules is never 'everything'; "
+        "one of ah, dccp, egp, esp, gre, icmp, icmpv6, igmp, ipv6-encap, ipv6-frag, ipv6-icmp, ipv6-nonxt "
+        "and 266 more"),
     "enum default": (POLICY + 'os:neutron:security_group.rules(_id=x, protocol=d), d ?? "tpc" = "tcp".',
         "2:61-71 unknown-value: d is never 'tpc'; did you mean tcp?"),
     "enum in table": (POLICY + "os:neutron:security_group.rules(_id=x, ethertype=d), all(d).\n"
