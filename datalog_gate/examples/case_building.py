@@ -42,14 +42,16 @@ VALUES: Mapping[str, Data] = {"string": "x", "number": 1, "boolean": True, "json
 """Values of parameters by type."""
 
 
-def build_case(unfolder: Unfolder, catalogue: Catalogue, sketch: Sketch, bindings: Bindings) -> Case:
-    """The case of a sketch with values."""
+def build_case(
+    unfolder: Unfolder, catalogue: Catalogue, sketch: Sketch, bindings: Bindings, from_nothing: bool = False
+) -> Case:
+    """The case of a sketch with values. Its older state is like the new one, or has only what the sketch asks for."""
     rows = _repeated(sketch, _valued(unfolder, sketch, bindings), bindings)
     builder = _CaseBuilder(catalogue)
     for old in (False, True):
         some = [(reference, row) for reference, row in rows if is_old(reference) is old]
         if old and some:
-            builder.begin_older()
+            builder.begin_older(from_nothing)
         for late in (False, True):
             for reference, row in some:
                 builder.add(reference, row, old, late)
@@ -120,8 +122,9 @@ class _CaseBuilder:
         self._changes: list[tuple[ResourceId, str]] = []
         self._case: Case = {}
 
-    def begin_older(self) -> None:
-        self._older = copy.deepcopy(self._stacks.get(ROOT)) or _empty_template()
+    def begin_older(self, from_nothing: bool) -> None:
+        new = None if from_nothing else self._stacks.get(ROOT)
+        self._older = copy.deepcopy(new) or _empty_template()
 
     def add(self, reference: RelationRef, row: Row, old: bool, late: bool) -> None:
         name = relation_name(reference)

@@ -300,6 +300,12 @@ def test_a_count_has_members_that_another_condition_reads() -> None:
     assert [list(denied) for _, denied, _ in shown(found)] == [["server", "server_2", "server_3"]]
 
 
+def test_a_stack_that_grew_had_fewer_servers() -> None:
+    servers = "servers(s, n) :- heat:root(stack=s), n = count{ x : os:nova:server(_id=x) }."
+    (example,) = search(f"p(s) :- servers(s, n), old:servers(s, m), n > m.\n{servers}").examples
+    assert (list(example.case["stack"]["resources"]), example.case["against"]["resources"]) == (["server_2"], {})
+
+
 def test_a_grant_is_written_with_its_service() -> None:
     unlock = '@unlock("edge")\ngranted(grant) :- gate:grant(grant, "edge").'
     found = search(f'p(i) :- os:neutron:floating_ip(_id=i), not gate:unlocked("edge", i).\n{unlock}')
