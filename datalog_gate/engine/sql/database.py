@@ -17,6 +17,8 @@ from datalog_gate.engine.sql.tables import SqlValue, identifier
 
 LOCK = 0x67617465
 """The number of the advisory lock for writers."""
+LOCK_WAIT = "5s"
+"""How long a writer waits for it."""
 AT_ONCE = 50_000
 """The number of rows per insert into DuckDB."""
 
@@ -151,9 +153,17 @@ class PostgreSQL(Database):
     dialect = "postgres"
 
     def lock(self) -> bool:
-        """Take a session lock, which the server frees even if the process is killed."""
-        [(is_alone,)] = self.fetch(exp.select(exp.func("pg_try_advisory_lock", exp.Literal.number(LOCK))))
-        return bool(is_alone)
+        """Take a session lock. The server frees that of a killed process at the end of its statement, so wait a bit."""
+        from psycopg.errors import LockNotAvailable
+
+        limit = map(exp.Literal.string, ("lock_timeout", LOCK_WAIT))
+        try:
+            with self.transaction():
+                self.execute(exp.select(exp.func("set_config", *limit, exp.true())))
+                self.execute(exp.select(exp.func("pg_advisory_lock", exp.Literal.number(LOCK))))
+        except LockNotAvailable:
+            return False
+        return True
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
         target = exp.Schema(this=exp.Table(this=identifier(table)), expressions=[*map(identifier, columns)])
