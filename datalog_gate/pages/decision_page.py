@@ -11,7 +11,7 @@ from datalog_gate.base.errors import GateError, InputError, RulesError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Decision, Violation
 from datalog_gate.explain.explanation import Explanation, ExplanationLine
-from datalog_gate.pages.drawing import WORDS, Drawing, draw, find_neighbours
+from datalog_gate.pages.drawing import QUIET, WORDS, Drawing, draw, find_neighbours
 from datalog_gate.pages.fix_diff import DiffLine, find_diff
 from datalog_gate.pages.source_lines import (
     Mark,
@@ -215,7 +215,7 @@ def build_page(
     takes up to 64 judgements each. `grants` are lines about the requests of unlocked grants; `refusals` are what Heat
     would refuse."""
     findings = sorted(_list_findings(decision), key=_order_key)
-    shown = [findings[at] for at in choose_shown([violation.policy for violation, _ in findings], MOST)]
+    shown = [findings[at] for at in choose_shown(list(map(_find_group, findings)), MOST)]
     places = [*((violation.place, word) for violation, word in shown), *map(_place_refusal, refusals[:MOST])]
     sources = SourceTexts(decision.sources, *find_secrets(stacks))
     files, anchors = _mark_files(places, sources, stacks)
@@ -336,10 +336,15 @@ def _order_key(finding: tuple[Violation, str]) -> tuple[int, str, int]:
     return WORDS.index(word), violation.policy, violation.place.line if violation.place else 0
 
 
-def choose_shown(policies: Sequence[str], most: int) -> list[int]:
+def _find_group(finding: tuple[Violation, str]) -> tuple[str, bool]:
+    """The policy of a finding, and whether it asks for no change."""
+    return finding[0].policy, finding[1] in QUIET
+
+
+def choose_shown(policies: Sequence[object], most: int) -> list[int]:
     """The indexes of the findings on a page, given the policy of each: the first three of each policy as far as
     they fit, then the first."""
-    ranks = Counter[str]()
+    ranks = Counter[object]()
     keys = []
     for at, policy in enumerate(policies):
         keys.append((min(ranks[policy], LEAST), at))
@@ -424,15 +429,15 @@ def _group_by_policy(
     decision: Decision,
     after: int,
 ) -> Iterator[PolicyPart]:
-    """The findings of each policy, the most severe policies first, of which those that are `shown` have parts; then
-    those that could not be evaluated, with numbers from `after`."""
-    counts = Counter(violation.policy for violation, _ in findings)
-    groups: dict[str, list[FindingPart]] = {}
-    for (violation, _), part in zip(shown, parts, strict=True):
-        groups.setdefault(violation.policy, []).append(part)
-    for policy, listed in groups.items():
+    """The findings of each policy, the most severe policies first and what asks for no change apart, of which those
+    that are `shown` have parts; then those that could not be evaluated, with numbers from `after`."""
+    counts = Counter(map(_find_group, findings))
+    groups: dict[tuple[str, bool], list[FindingPart]] = {}
+    for group, part in zip(map(_find_group, shown), parts, strict=True):
+        groups.setdefault(group, []).append(part)
+    for group, listed in groups.items():
         hint = listed[0].hint if len({part.hint for part in listed}) == 1 else ""
-        yield PolicyPart(policy, listed[0].word, hint, tuple(listed), left_out=counts[policy] - len(listed))
+        yield PolicyPart(group[0], listed[0].word, hint, tuple(listed), left_out=counts[group] - len(listed))
     for at, error in enumerate(decision.errors, start=after):
         resource = _cut(error.resource.path) if error.resource else ""
         finding = FindingPart(at, "error", _cut(error.message), resource, _where(error.place))

@@ -39,6 +39,8 @@ LONGEST = 30
 """The maximum number of characters of a name in a node."""
 WORDS = ("deny", "refused", "error", "undetermined", "warn", "record", "preexisting", "waived")
 """The classes of findings, the most severe first. A node with several shows the first."""
+QUIET = WORDS[-3:]
+"""Those that ask for no change."""
 SIGNS = dict(zip(WORDS, "✕✕✕?!i=~", strict=True))
 """A sign for each class, beside its colour."""
 _TEXTS = "Denied", "Refused by Heat", "Not evaluated", "Undetermined", "Warning", "Recorded", "There before", "Waived"

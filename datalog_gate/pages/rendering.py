@@ -6,6 +6,7 @@ They escape every text, and no page runs a script or loads anything.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,11 +21,15 @@ from markupsafe import Markup, escape
 
 from datalog_gate.base.diagnostics import format_count, printable
 from datalog_gate.pages.decision_page import FEW, DecisionPage, FailedPage, name_file
-from datalog_gate.pages.drawing import HEADINGS, SIGNS
+from datalog_gate.pages.drawing import HEADINGS, QUIET, SIGNS
 from datalog_gate.pages.layout import HEIGHT
 
 LONGEST = 1000
 """The maximum length of a text; parts of pages cut theirs shorter."""
+LARGEST = 100_000
+"""The number of bytes from which on a page, or each of several decisions, has fewer details."""
+DETAILS = (3, 2, 1, 0)
+"""With 2, only lines with findings; with 1, one graph, and no line in findings that are folded; with 0, in none."""
 TONES = 6
 """The number of colours of tags."""
 UNBUILT = "error"
@@ -44,7 +49,7 @@ def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
     texts = {UNBUILT: "can't be built or judged", **OUTCOMES}
     tallies = [(word, texts[word].lower(), number) for word, number in found.items()]
     shown = [(page, isinstance(page, FailedPage)) for page in severest]
-    return render_document("decisions.html", pages=shown, tallies=tallies)
+    return render_document("decisions.html", LARGEST * len(pages), pages=shown, tallies=tallies)
 
 
 def _outcome(page: DecisionPage | FailedPage) -> str:
@@ -52,16 +57,21 @@ def _outcome(page: DecisionPage | FailedPage) -> str:
     return UNBUILT if isinstance(page, FailedPage) or "refused" in page.counts else page.outcome
 
 
-def render_document(template: str, **values: object) -> str:
+def render_document(template: str, largest: int = LARGEST, **values: object) -> str:
     """Render a page with one of the templates as one document that needs no other file."""
     style = read_style()
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    return render(template, **values, style=style, digest=digest)
+    return render(template, largest, **values, style=style, digest=digest)
 
 
-def render(template: str, **values: object) -> str:
-    """Render a page with one of the templates."""
-    return _environment().get_template(template).render(values)
+def render(template: str, largest: int = LARGEST, **values: object) -> str:
+    """Render a page with one of the templates, with as many of `DETAILS` as `largest` bytes take."""
+    page = ""
+    for detail in DETAILS:
+        page = _environment().get_template(template).render(values, detail=detail)
+        if len(page.encode()) <= largest:
+            break
+    return page
 
 
 @cache
@@ -82,7 +92,8 @@ def _environment() -> Environment:
     )
     environment.globals.update(age=_age, block=_block, breakable=_breakable, count=format_count, data=_data, part=part)
     environment.globals.update(tag_tone=_tone, url_part=part)
-    environment.globals.update(few=FEW, headings=HEADINGS, height=int(HEIGHT), outcomes=OUTCOMES, signs=SIGNS)
+    environment.globals.update(few=FEW, headings=HEADINGS, height=int(HEIGHT), outcomes=OUTCOMES)
+    environment.globals.update(quiet=QUIET, signs=SIGNS)
     environment.globals["place"] = _place
     return environment
 
@@ -99,7 +110,7 @@ def _tone(tag: str) -> int:
 
 def _breakable(text: str) -> Markup:
     """The text with line breaks allowed in lists without blanks."""
-    return escape(_show(text)).replace(",", Markup(",<wbr>"))
+    return Markup(re.sub(r",(?! )", ",<wbr>", escape(_show(text))))
 
 
 def part(text: str) -> str:

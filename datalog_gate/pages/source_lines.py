@@ -41,8 +41,6 @@ class SourceLine:
     """The class of its most severe finding, as in `drawing.WORDS`; empty if there is none."""
     findings: tuple[tuple[int, str], ...]
     """The numbers of its findings on the page, with their classes."""
-    skipped: int
-    """The number of lines left out before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +78,11 @@ def mark_lines(
         near = {line + step for line in by_line for step in range(-AROUND, AROUND + 1)} or set(range(1, FIRST + 1))
         near |= {line + 1 for line in near if line + 2 in near}  # a gap of one line takes a line too
         numbers = [number for number in sorted(near) if 1 <= number <= len(rows)]
-    lines = []
-    last = 0
-    for number in numbers:
-        row = MASK if number in hidden else rows[number - 1]
-        lines.append(_line(number, row, by_line.get(number, ()), secrets, number - last - 1))
-        last = number
-    return SourceFile(name, tuple(lines), len(rows) - last)
+    lines = tuple(
+        _line(number, MASK if number in hidden else rows[number - 1], by_line.get(number, ()), secrets)
+        for number in numbers
+    )
+    return SourceFile(name, lines, len(rows) - max(numbers, default=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +103,7 @@ class SourceTexts:
         lines = []
         for number in range(place.line, min(place.end_line, place.line + SHOWN - 1, len(rows)) + 1):
             row = MASK if (place.file, number) in self.hidden else rows[number - 1]
-            lines.append(_line(number, row, [Mark(0, word, place)] if number == place.line else [], self.secrets, 0))
+            lines.append(_line(number, row, [Mark(0, word, place)] if number == place.line else [], self.secrets))
         return tuple(lines)
 
 
@@ -124,11 +120,11 @@ def mark_mistake(place: Span | None, text: str) -> tuple[SourceLine, ...]:
         if number != place.line and (secret := re.match(r"(?i)(.*\bdefault\W*:\s*)\S", row)):
             row = f"{secret[1]}{MASK}"
         marks = [Mark(0, "error", place)] if number == place.line else []
-        lines.append(_line(number, row, marks, (), 0))
+        lines.append(_line(number, row, marks, ()))
     return tuple(lines)
 
 
-def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str], skipped: int) -> SourceLine:
+def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str]) -> SourceLine:
     start = end = 0
     if marks:
         first = marks[0].place
@@ -150,7 +146,6 @@ def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str]
         after=after,
         word=marks[0].word if marks else "",
         findings=tuple((mark.finding, mark.word) for mark in marks),
-        skipped=skipped,
     )
 
 
