@@ -87,6 +87,8 @@ class Page:
     """The sort columns of the previous page's last row; empty for the first page."""
     root: str | None = None
     """The only root to include."""
+    policy: str | None = None
+    """The only policy whose findings count in a list of stacks, which has those alone that have any."""
 
 
 STACK_ORDERS = {
@@ -241,17 +243,22 @@ class ScanStore:
         """The stacks of a page with the numbers of their open findings, in one of `STACK_ORDERS`, without the first
         ones. `search` is a part of their name or root, in any case."""
         names = ("root", "name", "project", "updated", "seen", "decision", "outcome", "unread")
+        number = (
+            "(SELECT count(*) FROM finding WHERE finding.root = definition.root AND resolved_at IS NULL "
+            f"AND {'TRUE' if page.policy is None else 'policy = :policy'})"
+        )
         chosen = [
+            "TRUE" if page.policy is None else f"{number} > 0",
             "TRUE" if outcome is None else "outcome = :outcome",
             "TRUE" if page.root is None else "definition.root = :root",
             "strpos(lower(definition.name || ' ' || definition.root), :search) > 0" if search else "TRUE",
         ]
         query = _sql(
-            f"SELECT {', '.join(f'definition.{name}' for name in names)}, (SELECT count(*) FROM finding WHERE "
-            "finding.root = definition.root AND resolved_at IS NULL) AS findings FROM definition "
+            f"SELECT {', '.join(f'definition.{name}' for name in names)}, {number} AS findings FROM definition "
             f"WHERE {' AND '.join(chosen)} ORDER BY {STACK_ORDERS[sort]} LIMIT :number OFFSET :skip",
             outcome=outcome,
             root=page.root,
+            policy=page.policy,
             number=page.limit,
             skip=skip,
             search=search.lower(),

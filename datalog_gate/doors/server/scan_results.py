@@ -74,6 +74,7 @@ def _list_findings(call: ApiCall) -> Reply:
     query={
         "project": PROJECT,
         "outcome": {"enum": OUTCOMES, "description": "only those with this outcome"},
+        "policy": describe_text("only those with open findings of this policy, which are counted"),
         "search": SEARCH,
         "sort": describe_order(*STACK_ORDERS),
         **PAGES,
@@ -81,7 +82,7 @@ def _list_findings(call: ApiCall) -> Reply:
 )
 def _list_stacks(call: ApiCall) -> Reply:
     query, skip = call.query, read_number(call)
-    page = Page(call.client.narrow(query.get("project")), query["limit"] + 1)
+    page = Page(call.client.narrow(query.get("project")), query["limit"] + 1, policy=query.get("policy"))
     with open_scan_store(call.server.options) as store:
         stacks = store.stacks_page(page, query.get("outcome"), query.get("search", ""), query["sort"], skip)
     return Reply(write_page("stacks", stacks, query["limit"], lambda _: (str(skip + query["limit"]),)))

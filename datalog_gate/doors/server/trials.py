@@ -36,6 +36,8 @@ from datalog_gate.validation.refusals import find_refusals
 LOG = logging.getLogger(__name__)
 MOST = 100
 """The maximum number of stored findings of a run."""
+LEAST = 3
+"""The maximum number of these of a stack."""
 LOST = 60.0
 """Seconds without progress after which a run counts as ended."""
 _RUNNING = Lock()
@@ -135,9 +137,10 @@ def _judge_all(call: ApiCall, trial: dict[str, Any], request: ScanRequest) -> No
                 policies.update(finding.policy for finding in result.findings)
                 if len(run["findings"]) < MOST:
                     of_stack = {"root": entry.root, "stack": entry.name, "project": entry.project}
+                    severest = sorted(result.findings, key=lambda finding: not finding.denies)
                     run["findings"] += [
                         of_stack | {"policy": finding.policy, "state": finding.state, "message": finding.message}
-                        for finding in result.findings[: MOST - len(run["findings"])]
+                        for finding in severest[: min(LEAST, MOST - len(run["findings"]))]
                     ]
                 if run["done"] % 25 == 0:
                     _write(call, trial | {"run": run | {"policies": dict(policies), "at": time.time()}})

@@ -114,16 +114,23 @@ def _show_stacks(call: PageCall) -> Shown:
 def _show_stack(call: PageCall) -> Shown:
     stack = call.api.get(f"/v2/stacks/{part(call.path['stack'])}")
     query = {"policy": call.query.get("policy", ""), "state": call.query.get("state", "open")}
-    values: Values = {"findings": [], "query": query, "left": {}}
+    values: Values = {"findings": [], "query": query, "left": {}, "rest": []}
     if query == {"policy": "", "state": "open"}:
-        severest = sorted(stack["open"], key=_order_key)
+        severest = [finding for finding in sorted(stack["open"], key=_order_key) if not _is_quiet(finding)]
+        values["rest"] = list(filter(_is_quiet, stack["open"]))
         policies = [finding["policy"] for finding in severest]
         values["findings"] = [severest[at] for at in choose_shown(policies, ROWS)]
         values["left"] = Counter(policies) - Counter(finding["policy"] for finding in values["findings"])
     else:
         values |= call.list("/v2/findings", stack=stack["root"], **query)
+        values["findings"].sort(key=lambda finding: (finding["resolved_at"] or "", *_order_key(finding)))
     may = {"may_judge": call.may("stack:judge"), "may_waive": call.may("waiver:create")}
     return Shown(f"Stack {stack['name']}", {"stack": stack, **values, **may})
+
+
+def _is_quiet(finding: Mapping[str, Any]) -> bool:
+    """Whether an open finding asks for no change."""
+    return bool(finding["state"] == "waived" or finding["level"] == "record")
 
 
 def _order_key(finding: Mapping[str, Any]) -> tuple[bool, int, str, int]:
@@ -149,9 +156,12 @@ def _show_policies(call: PageCall) -> Shown:
 
 def _show_policy(call: PageCall) -> Shown:
     policy = call.api.get(f"/v2/policies/{part(call.path['policy'])}")
-    values: Values = {"policy": policy, "findings": [], "days": [], "by_project": [], "next": "", "problem": ""}
+    values: Values = {"policy": policy, "stacks": [], "findings": [], "days": [], "by_project": [], "problem": ""}
     try:
-        values |= call.list("/v2/findings", policy=policy["id"])
+        with suppress(RefusedRequestError):  # the marker of findings about the whole cloud is none of stacks
+            values |= call.list("/v2/stacks", policy=policy["id"], sort="findings")
+        if not values["stacks"]:
+            values |= call.list("/v2/findings", policy=policy["id"])
         values["days"] = call.api.get("/v2/days", policy=policy["id"])["days"]
         rows = [row for row in call.api.get("/v2/overview")["findings"] if row["policy"] == policy["id"]]
         values["by_project"] = _add_up(rows, "project")
