@@ -84,15 +84,16 @@ def arrange(widths: Mapping[str, float], edges: Collection[Edge]) -> Layout:
 
 
 def _assign_layers(widths: Mapping[str, float], edges: Collection[Edge]) -> dict[str, int]:
-    """The layer of each node: below all its dependencies, as high as there is room."""
+    """The layer of each node: below all its dependencies, as high as there is room beside others with edges."""
     needs: dict[str, list[str]] = {name: [] for name in widths}
     for upper, lower in edges:
         needs[lower].append(upper)
     layers: dict[str, int] = {}
     used: list[float] = []
+    linked = {name for edge in edges for name in edge}
     for name in _sort(needs):
         layer = 1 + max((layers[upper] for upper in needs[name] if upper in layers), default=-1)
-        width = widths[name] + GAP
+        width = widths[name] + GAP if name in linked else 0.0
         while layer < len(used) and used[layer] + width > WIDTH:
             layer += 1
         used += [0.0] * (layer + 1 - len(used))

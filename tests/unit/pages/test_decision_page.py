@@ -262,6 +262,8 @@ def test_what_asks_for_no_change_is_folded_below_what_to_change(folder: Path) ->
         ],
     ]  # fmt: skip
     assert [re.findall("Change:</b> (.*?)<", page) for page in pages] == [["take a small one"], []]
+    many = write_page(f"{HEAD}resources:\n" + "".join(f"  v{at}: {volume}\n" for at in range(60)))
+    assert re.findall("[^<>]*not shown", many) == ["60 findings, 20 not shown"]
 
 
 def test_each_policy_keeps_a_place_beside_one_with_many_findings_and_each_finding_its_hint(folder: Path) -> None:

@@ -88,6 +88,13 @@ def test_a_chain_is_one_column_and_single_resources_are_below() -> None:
     }  # fmt: skip
 
 
+def test_nodes_without_edges_take_no_room_among_the_others() -> None:
+    alone = [f"volume_{number}" for number in range(40)]
+    widths = dict.fromkeys(["group", *alone, "data", "server"], 100.0)
+    positions = arrange(widths, [("group", "server"), ("data", "server")]).positions
+    assert [positions[name][1] for name in ("group", "data", "server", alone[0])] == [0.0, 0.0, 88.0, 176.0]
+
+
 def test_a_layer_takes_no_more_than_has_room() -> None:
     widths = {"router": 100.0, **{f"port_{number}": 100.0 for number in range(40)}}
     layout = arrange(widths, [("router", name) for name in widths if name != "router"])
