@@ -29,7 +29,8 @@ LONGEST = 1000
 LARGEST = 100_000
 """The number of bytes from which on a page, or each of several decisions, has fewer details."""
 DETAILS = (3, 2, 1, 0)
-"""With 2, only lines with findings; with 1, one graph, and no line in findings that are folded; with 0, in none."""
+"""With 2, only lines with findings; with 1, one graph, and no line in findings that are folded; with 0, in no finding,
+and shorter texts."""
 TONES = 6
 """The number of colours of tags."""
 UNBUILT = "error"

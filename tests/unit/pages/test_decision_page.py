@@ -221,6 +221,7 @@ LARGE = {
     "many policies": (VOLUMES, 40, ["299 lines not shown"]),
     "long names": (VOLUMES.replace("  v", f"  {'v' * 90}"), 3, [f"{'v' * 90}49, …"]),
     "groups": (GROUPS, 1, ["further graphs not shown."]),
+    "wide letters": (VOLUMES, 13, ["\u7cfb" * 96 + "…</p>"]),
 }
 
 
@@ -229,7 +230,7 @@ def test_a_page_of_300_resources_with_long_findings_leaves_out_what_is_more_than
     kind: str, folder: Path
 ) -> None:
     template, policies, said = LARGE[kind]
-    long = "is larger than what the archive can copy in a night " * 8
+    long = "\u7cfb" * 400 if kind == "wide letters" else "is larger than what the archive can copy in a night " * 8
     rules = (
         f'@deny("p{at}", "{{v}} {long}", hint="make {{v}} smaller: {long}")\n'
         f"large{at}(v) :- os:cinder:volume(_id=v, size=9).\n"
