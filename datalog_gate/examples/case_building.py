@@ -15,6 +15,7 @@ from datalog_gate.examples.example_properties import (
     Step,
     complete,
     find_usual_type,
+    get,
     list_tables,
     plain,
     put,
@@ -36,6 +37,8 @@ VERSION = "2018-08-31"
 MOST_REPEATED = 300
 GROUP, SCALING = "OS::Heat::ResourceGroup", "OS::Heat::AutoScalingGroup"
 GRANT = "DatalogGate::Policy"
+FUNCTIONS = {"heat:uses_parameter": 1, "heat:nested_function": 2}
+"""The relations whose rows are written after others, with their order."""
 BREAKPOINTS = {"hooks": "pre-create", "restricted_actions": "update"}
 SERVER, DEPLOYMENT = "OS::Nova::Server", "OS::Heat::SoftwareDeployment"
 VALUES: Mapping[str, Data] = {"string": "x", "number": 1, "boolean": True, "json": {"key": "x"}}
@@ -50,6 +53,7 @@ def build_case(
     builder = _CaseBuilder(catalogue)
     for old in (False, True):
         some = [(reference, row) for reference, row in rows if is_old(reference) is old]
+        some.sort(key=lambda entry: FUNCTIONS.get(relation_name(entry[0]), 0))
         if old and some:
             builder.begin_older(from_nothing)
         for late in (False, True):
@@ -251,6 +255,7 @@ class _CaseBuilder:
     def _add_function(self, name: str, subject: ResourceId, row: Row, old: bool) -> None:
         function, parameter = str(row.get("function", "")), str(row.get("parameter") or "size")
         value: Data = {"get_param": parameter}
+        template = self._template(subject.path, old)
         if name == "heat:text":
             value = {"str_replace": {"template": row.get("text", "x"), "params": {"zzz": "y"}}}
         elif function.startswith("str_replace"):
@@ -262,11 +267,18 @@ class _CaseBuilder:
             other["type"] = other["type"] or PLACEHOLDER_TYPE
             value = {function: ["other", "show"] if function == "get_attr" else "other"}
         else:
-            parameters = self._template(subject.path, old).setdefault("parameters", {})
-            parameters.setdefault(parameter, {"type": "string", "default": "x"})
-        path = str(row.get("path", "name"))
-        resource = self._resource(subject, old)
-        put(resource if path.startswith(".") else resource["properties"], split_path(path.lstrip(".")), value)
+            template.setdefault("parameters", {}).setdefault(parameter, {"type": "string", "default": "x"})
+        path, resource = str(row.get("path", "name")), self._resource(subject, old)
+        holder, steps = resource if path.startswith(".") else resource["properties"], split_path(path.lstrip("."))
+        given = get(holder, steps)
+        if isinstance(given, dict) and "get_param" in value and "get_param" not in given:
+            template["parameters"][parameter].update(type="json", default=given)
+        elif name == "heat:nested_function" and "get_param" in value:
+            template["parameters"]["values"] = {"type": "comma_delimited_list", "default": "a,b"}
+            value = given or value
+            for _ in range(int(str(row.get("depth", 2))) - 1):
+                value = {"get_param": ["values", value]}
+        put(holder, steps, value)
 
     def _add_deployment(self, resource: Data, row: Row, old: bool) -> None:
         properties = resource["properties"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedRule
@@ -20,10 +20,21 @@ from datalog_gate.examples.example_search import (
     PolicyExamples,
 )
 from datalog_gate.examples.judge import Judge
-from datalog_gate.examples.literals import Aim, contradict, list_texts
+from datalog_gate.examples.literals import (
+    Aim,
+    Rules,
+    add_absent,
+    contradict,
+    contradict_all,
+    list_conditions,
+    list_texts,
+)
 from datalog_gate.examples.rule_forms import Forms, describe_relations, describe_rule, join_results
+from datalog_gate.examples.unfolding import list_matches
 from datalog_gate.examples.variations import add_or_remove, change_values, shrink
 
+STEPS_IN_BRIEF, MOST_STEPS = 20_000, 2_000_000
+"""The maximum numbers of steps for each number of negations at first, and for a thorough search for all policies."""
 MOST_RIVALS = 3
 """The maximum number of texts of another version from which one is told apart."""
 
@@ -41,46 +52,61 @@ class RuleDifference:
 
 def find_differences(old: PolicySet, new: PolicySet, ids: Collection[str] = ()) -> Iterator[RuleDifference]:
     """Find cases that only one of the sets denies, by all policies or by those with the ids: at most one for each
-    policy that is newly denied, and one that no longer is. They are examples of the policies, or are searched from the
-    conditions that only one set has. If there is none, both may deny a case with other messages. Policies whose rules
-    have the same form are not searched."""
+    policy that is newly denied, and one that no longer is. They are searched from the conditions that only one set has,
+    or are examples of the policies. If there is none, both may deny a case with other messages. Policies whose rules
+    have the same form are not searched, and only briefly those after the search has taken very many steps."""
     sets = [
         (rules, {policy.id: policy for policy in rules.policies}, describe_relations(rules.program))
         for rules in (old, new)
     ]
+    spent = 0
     for identifier in sorted(ids or {identifier for _, policies, _ in sets for identifier in policies}):
         versions = [
             _Version(rules, policies[identifier], forms) if identifier in policies else None
             for rules, policies, forms in sets
         ]
-        yield from _find_differences(identifier, *versions)
+        yield from _find_differences(identifier, *versions, is_brief=spent > MOST_STEPS)
+        spent += sum(version.effort.spent for version in versions if version)
 
 
-def _find_differences(identifier: str, old: _Version | None, new: _Version | None) -> Iterator[RuleDifference]:
-    if old and new:
-        if old.form == new.form:
-            return
+def _find_differences(
+    identifier: str, old: _Version | None, new: _Version | None, is_brief: bool
+) -> Iterator[RuleDifference]:
+    if not old or not new:
+        version = old or new
+        assert version
+        case = next((case for case in list_cases(version.find()) if version.only_denies(case)), None)
+        if case is not None:
+            yield RuleDifference(identifier, bool(new), version.shrink(case, version.only_denies))
+        return
+    if old.form != new.form:
         old.compare(new)
         new.compare(old)
         old.take_rivals(new)
         new.take_rivals(old)
-    cases = [case for version in (old, new) if version for case in list_cases(version.find())]
+        found = _compare(identifier, old, new, [], STEPS_IN_BRIEF)
+        if not found and not is_brief:
+            cases = [case for version in (old, new) for case in list_cases(version.find())]
+            found = _compare(identifier, old, new, cases, STEPS)
+        yield from found
+
+
+def _compare(identifier: str, old: _Version, new: _Version, cases: Sequence[Case], steps: int) -> list[RuleDifference]:
+    """The differences in what is denied, or else in messages: some of the cases, or such as are searched."""
     found: list[RuleDifference] = []
-    for newly, denying, passing in ((True, new, old), (False, old, new)):
-        case = next((case for case in cases if denying and denying.only_denies(case)), None)
-        if case is None and denying and passing:
-            case = denying.find_difference(passing, denying.only_denies)
-            case = case or denying.find_nearby(cases, denying.only_denies)
-        if denying and case is not None:
-            found.append(RuleDifference(identifier, newly, denying.shrink(case, denying.only_denies)))
-    yield from found
-    if old and new and not found:
-        for newly, saying, other in ((True, new, old), (False, old, new)):
-            case = next((case for case in cases if saying.only_says(case)), None)
-            case = case or saying.find_difference(other, saying.says_more)
+    for by_message in (False, True):
+        for newly, own, other in ((True, new, old), (False, old, new)):
+            wanted = own.says_more if by_message else own.only_denies
+            case = next((case for case in cases if wanted(case)), None)
+            case = case or own.find_difference(other, wanted, STEPS_IN_BRIEF if found else steps)
+            if case is None and not by_message:
+                case = own.find_nearby(cases, wanted)
             if case is not None:
-                case = saying.shrink(case, saying.says_more)
-                yield RuleDifference(identifier, newly, case, saying.only_says(case)[0])
+                case = own.shrink(case, wanted)
+                found.append(RuleDifference(identifier, newly, case, own.only_says(case)[0] if by_message else ""))
+        if found:
+            break
+    return found
 
 
 class _Version(ExampleSearch):
@@ -96,6 +122,8 @@ class _Version(ExampleSearch):
         self._other: Judge | None = None
         self._wanted: Callable[[Case], bool] | None = None
         self._uses: Mapping[int, int] = {}
+        self._ways: list[list[tuple[Rules, Collection[int]]]] = [[({}, self.unfolder.reach(policy.relation))]]
+        """For each number of negations, the rules that need what these forbid, and the rules below them."""
 
     def compare(self, other: _Version) -> None:
         """Take the other version to compare with, the rows that only its rules read, and what values it asks for."""
@@ -140,29 +168,27 @@ class _Version(ExampleSearch):
 
     def find(self) -> PolicyExamples:
         """The examples of this version."""
+        self.effort.left, self._wanted = STEPS, None
         found = super().find()
         self._uses = dict(self.unfolder.uses)
         return found
 
-    def find_difference(self, other: _Version, wanted: Callable[[Case], bool]) -> Case | None:
+    def find_difference(self, other: _Version, wanted: Callable[[Case], bool], steps: int) -> Case | None:
         """A case of the kind that is wanted, from the rules that only one version has. It is searched among rules that
         the examples use little, and then among all alike."""
-        for is_new in (True, False):
-            for version in (self, other):
-                version.effort.left = STEPS
-                version.unfolder.uses = {rule: times * is_new for rule, times in version._uses.items()}
-            for case in chain(
-                (self._find_case(aim, wanted) for aim in self._list_aims(other)),
-                (other._find_case(aim, wanted, rules) for aim, rules in other._list_ways(self)),
-            ):
-                if case:
-                    return case
+        for is_new in (True, False) if self._uses else (False,):
+            for depth, (version, rival) in enumerate(((self, other), (other, self), (self, other))):
+                version.effort.left = steps
+                version.unfolder.uses = {rule: version._uses.get(rule, 0) * is_new for rule in version.unfolder.uses}
+                for aim, rules in version._list_aims(rival, depth):
+                    if case := version._find_case(aim, wanted, rules):
+                        return case
         return None
 
     def _find_case(self, aim: Aim, wanted: Callable[[Case], bool], rules: frozenset[int] = frozenset()) -> Case | None:
         """A case of the kind that is wanted, from a part of a rule. Where there is a choice, the `rules` lead."""
         self._wanted = wanted
-        self.effort.begin(STEPS_FOR_EXAMPLE)
+        self.effort.begin(min(STEPS_FOR_EXAMPLE, self.effort.left // 3))
         cases = [case for case, _ in islice(self._cases(aim, CaseOrigin(0, self.tops[0], rules, {})), MOST_REFUSED)]
         return min(cases, key=lambda case: bool(self.judge.refusals(case)), default=None)
 
@@ -176,33 +202,54 @@ class _Version(ExampleSearch):
         return [number for number, form in enumerate(self._rules) if form not in other._rules]
 
     def _list_goals(self, other: _Version) -> list[tuple[int, CheckedRule]]:
-        """For each rule that it holds, and that in a rule of only the other version a condition does not; then for each
-        rule of only this version that it holds."""
-        rivals = [join_results(other.unfolder.rules[number]) for number in other.list_own_rules(self)]
+        """For each rule of a relation that the versions have otherwise: that it holds, and no rule of the other version
+        does; that it holds, and that in a rule of only the other version a condition does not. Then for each rule of
+        only this version that it holds."""
         rules = list(enumerate(self.unfolder.rules))
-        goals = [
-            (number, replace(joined, body=body))
-            for number, joined in [(number, join_results(rule)) for number, rule in rules]
-            for rival in rivals
-            if rival.relation == joined.relation
-            for body in contradict(joined, rival)
-        ]
-        return goals + [rules[number] for number in self.list_own_rules(other)]
+        own = self.list_own_rules(other)
+        rivals = [join_results(other.unfolder.rules[number]) for number in other.list_own_rules(self)]
+        changed = {rule.relation for rule in rivals} | {self.unfolder.rules[number].relation for number in own}
+        goals = []
+        for number, joined in [(number, join_results(rule)) for number, rule in rules if rule.relation in changed]:
+            others = [rule for rule in other.unfolder.groups.get(joined.relation, ()) if rule.body != joined.body]
+            bodies = [
+                *contradict_all(joined, map(join_results, others)),
+                *(body for rival in rivals if rival.relation == joined.relation for body in contradict(joined, rival)),
+            ]
+            goals += [(number, replace(joined, body=body)) for body in dict.fromkeys(bodies)]
+        return goals + [rules[number] for number in own]
 
-    def _list_aims(self, other: _Version) -> Iterator[Aim]:
-        """The goals that this version has, and the other one not."""
+    def _list_aims(self, other: _Version, depth: int) -> Iterator[tuple[Aim, frozenset[int]]]:
+        """The goals below some negations, with the rules that lead to each; at first so that what others of their
+        relations ask to be absent is there."""
         for number, goal in self._list_goals(other):
-            yield Aim(goal.span, "", goal.span, True, {}, {number: goal})
+            leading = self.unfolder.leading_to(number)
+            for through in self._list_ways(number, depth):
+                plain = {**{at: self.unfolder.rules[at] for at in leading}, **through, number: goal}
+                alone = {at: self._add_absent(at, rule) for at, rule in plain.items()}
+                for rules in (alone, plain) if alone != plain else (plain,):
+                    yield Aim(goal.span, "", goal.span, True, {}, {number: rules[number]}, rules), leading
 
-    def _list_ways(self, other: _Version) -> Iterator[tuple[Aim, frozenset[int]]]:
-        """For each rule of only this version: that a negation is false, and the rules that lead from it to the rule;
-        then the same for the goals that this version has, and the other one not."""
-        own = ((number, None) for number in self.list_own_rules(other))
-        for number, goal in (*own, *self._list_goals(other)):
-            for condition in self.conditions:
-                if number in self.unfolder.reach_of(condition.false):
-                    aim = replace(condition, goals={number: goal}, through=condition.goals) if goal else condition
-                    yield aim, self.unfolder.leading_to(number)
+    def _list_ways(self, number: int, depth: int) -> Iterator[Rules]:
+        """The rules that need what some negations forbid, each below another one, on the ways to a rule."""
+        while len(self._ways) <= depth:
+            self._ways.append(
+                [
+                    ({**through, **condition.goals}, self.unfolder.reach_of(condition.false))
+                    for through, reached in self._ways[-1]
+                    for condition in self._list_conditions(reached)
+                    if any(list_matches(condition.false))
+                ]
+            )
+        return (through for through, reached in self._ways[depth] if number in reached)
+
+    def _list_conditions(self, numbers: Collection[int]) -> list[Aim]:
+        rules = {number: self.unfolder.rules[number] for number in sorted(numbers)}
+        return list_conditions(rules, self.unfolder.program.relations, self.sources)
+
+    def _add_absent(self, number: int, rule: CheckedRule) -> CheckedRule:
+        others = self.unfolder.groups.get(rule.relation, ())
+        return add_absent(rule, [other for other in others if other is not self.unfolder.rules[number]])
 
     def find_nearby(self, cases: Sequence[Case], wanted: Callable[[Case], bool]) -> Case | None:
         """A case of the kind that is wanted, with one difference from one of the cases."""

@@ -11,6 +11,7 @@ class Effort:
 
     def __init__(self, most: int) -> None:
         self.left = most
+        self.spent = 0
         self._own = most
 
     def begin(self, most: int) -> None:
@@ -20,6 +21,7 @@ class Effort:
     def spend(self, steps: int = 1) -> bool:
         """Count steps. Whether some are left."""
         self.left -= steps
+        self.spent += steps
         self._own -= steps
         return self.is_left
 

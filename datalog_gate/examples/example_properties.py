@@ -43,6 +43,7 @@ WORDS = {
     "image": "ubuntu-24.04",
     "key_name": "ops",
     "name": "web",
+    "path": "name",
     "network": "private",
     "project": "lab",
     "project_id": "lab",
@@ -90,6 +91,16 @@ def put(data: Data, path: Sequence[Step], value: Data) -> None:
         if not isinstance(inner, wanted):
             data[step] = inner = wanted()
         data = inner
+
+
+def get(data: Data, path: Sequence[Step]) -> Data:
+    """What a case has at a path; None for nothing."""
+    for step in path:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
 
 
 def split_path(path: object) -> list[Step]:

@@ -185,6 +185,8 @@ class ExampleSearch:
         self.tried: set[int] = set()
         self.opened: set[int] = set()
         self.missed: list[Case] = []
+        self.nearest: Case | None = None
+        """A case that passes although it was built from a rule of the policy."""
         self.reasons: dict[tuple[Span, str], str] = {}
         self.drafts: list[_ExampleDraft] = []
 
@@ -225,7 +227,11 @@ class ExampleSearch:
                 for span, text in sorted(searched - shown)
             ]
             return PolicyExamples(self.policy, examples, len(searched), tuple(unshown))
-        return PolicyExamples(self.policy, (), 0, furthest=quote(literal, self.sources), span=literal.span)
+        failing = (
+            aim for aim in self.conditions if self.nearest and self.judge.variant(aim.without).denies(self.nearest)
+        )
+        text, span = next(((aim.text, aim.span) for aim in failing), (quote(literal, self.sources), literal.span))
+        return PolicyExamples(self.policy, (), 0, furthest=text, span=span)
 
     def _without_copies(self) -> list[_ExampleDraft]:
         """The drafts; those of the same case as one."""
@@ -313,6 +319,8 @@ class ExampleSearch:
                             yield case, CaseOrigin(seed, top, sketch.rules, self._values(sketch, bindings))
                             if not self.judge.refusals(case):
                                 return
+                        elif aim.denies and self.judge.passes(case):
+                            self.nearest = self.nearest or case
                         elif len(self.missed) < MOST_MISSED and not aim.denies and self.judge.denies(case):
                             self.missed.append(case)
                     if tried >= MOST_CASES:

@@ -116,7 +116,7 @@ def _of_test(name: str, at: int, others: Sequence[Value], holds: bool) -> Iterat
     other = others[1] if at == 0 and len(others) > 1 else None
     match name:
         case "starts_with" | "ends_with" | "contains" | "matches" if at == 1 and isinstance(others[0], str):
-            yield others[0]
+            yield from (others[0], others[0][:-1], others[0][1:])
         case "starts_with" | "ends_with" | "contains" if isinstance(other, str):
             longer = {"starts_with": f"{other}1", "ends_with": f"1{other}"}.get(name, f"1{other}1")
             yield from (longer, other, longer.swapcase(), f"{other}1", f"1{other}", *MORE_TEXTS)

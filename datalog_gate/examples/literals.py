@@ -30,6 +30,8 @@ from datalog_gate.schema.declaration import Relation, RelationRef
 
 LONGEST = 80
 """The maximum number of characters of a condition that are shown."""
+MOST_WAYS = 4
+"""The maximum number of ways in which other rules are made false."""
 Rules = Mapping[int, CheckedRule]
 """Rules by their number in the program."""
 
@@ -158,6 +160,29 @@ def contradict(rule: CheckedRule, rival: CheckedRule) -> Iterator[tuple[CheckedL
     for term, other in zip(rule.arguments, renamed(rival.arguments, names), strict=False):
         if term != other and bound.issuperset(side for side in (term, other) if isinstance(side, Var)):
             yield (*rule.body, *given, Compare("!=", term, other, rival.span))
+
+
+def contradict_all(rule: CheckedRule, rivals: Iterable[CheckedRule]) -> Iterator[tuple[CheckedLiteral, ...]]:
+    """Bodies of a rule with what makes each of the other rules false that may hold with it. Rules that match rows which
+    the rule does not are false as it is."""
+    bodies = [rule.body]
+    for rival in rivals:
+        ways = [way for body in bodies for way in contradict(replace(rule, body=body), rival)]
+        if not any(isinstance(way[-1], Without) and isinstance(way[-1].body[0], Match) for way in ways):
+            bodies = ways[:MOST_WAYS] or bodies
+    yield from bodies
+
+
+def add_absent(rule: CheckedRule, others: Iterable[CheckedRule]) -> CheckedRule:
+    """The rule with what others of its relation ask to be absent, so that these do not hold."""
+    known = {variable for literal in rule.body for variable in _binds(literal)}
+    present: list[CheckedLiteral] = []
+    for other in others:
+        names = {own: term for own, term in zip(other.arguments, rule.arguments, strict=True) if isinstance(own, Var)}
+        for literal in renamed(other.body, names):
+            if isinstance(literal, Without) and known.issuperset(variables(literal)):
+                present += literal.body
+    return replace(rule, body=(*rule.body, *dict.fromkeys(present)))
 
 
 def _without_constants(rule: CheckedRule) -> CheckedRule:

@@ -334,7 +334,7 @@ class Unfolder:
             return
         repeat = Repeat(literal.function, literal.target, literal.terms, goal.first, len(sketch.rows), goal.groups)
         sketch = replace(sketch, repeats=(*sketch.repeats, repeat))
-        if literal.function in ("sum", "min", "max", "avg"):
+        if literal.function != "count":
             yield from _bound(sketch, unify(literal.target, literal.terms[0], sketch.bindings))
         else:
             yield (), sketch

@@ -10,7 +10,7 @@ from itertools import islice, zip_longest
 from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.examples.case_building import Case, templates_of
 from datalog_gate.examples.column_hints import Columns
-from datalog_gate.examples.example_properties import Data, Step, complete, list_tables, plain, put, sample
+from datalog_gate.examples.example_properties import Data, Step, complete, get, list_tables, plain, put, sample
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, ResourceType
 
@@ -181,16 +181,6 @@ def count_differences(case: Data, other: Data) -> int:
     else:
         pairs = [(case.get(key), other.get(key)) for key in {**case, **other}]
     return sum(count_differences(*pair) for pair in pairs)
-
-
-def get(data: Data, path: Sequence[Step]) -> Data:
-    """What a case has at a path; None for nothing."""
-    for step in path:
-        try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return data
 
 
 def _absent(case: Case, catalogue: Catalogue, hints: Mapping[Columns, Sequence[Value]]) -> Iterator[tuple[Path, Data]]:

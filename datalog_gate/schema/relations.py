@@ -166,7 +166,12 @@ _RELATIONS = (
         "How deep calls of one function stand within each other.",
         "tangled(r, function) :- heat:nested_function(id=r, function=function, depth=depth), depth > 3.",
         WRITTEN,
-        Column("depth", Kind.NUMBER, "From 2; a call with two within it, one in the other, is one of 3 and of 2."),
+        Column(
+            "depth",
+            Kind.NUMBER,
+            "From 2; a call with two within it, one in the other, is one of 3 and of 2.",
+            range=(2, None),
+        ),
     ),
     _relation(
         "heat:text(id, path, text)",

@@ -36,7 +36,53 @@ LOOKS = " ".join(
 )
 OK = 'ok(s) :- heat:metadata(s, "ok").'
 TAGGED = "os:nova:server.tags(_id=s, _value=t), tagged(t)"
+NETWORKS = "os:nova:server.networks(_id=s, network=n)"
+OPEN = (
+    f"p(s) :- os:nova:server.networks(_id=s), not out(s). out(s) :- {NETWORKS}, open(n). "
+    f"open(n) :- {NETWORKS}, not os:neutron:net(_id=n). open(n) :- os:neutron:subnet(_id=i, network=n), gate(i). "
+    "gate(i) :- os:neutron:router_interface(subnet=i, router=r), os:neutron:router(_id=r)."
+)
+TWICE = (
+    "p(s) :- os:nova:server(_id=s), not q(s). q(s) :- os:nova:server(_id=s, name=n), not r(s). "
+    'r(s) :- os:nova:server(_id=s, key_name="a", image'
+)
+UNSEEN = (
+    'p(s) :- heat:property(s, path), matches(path, "c$"), not hid(s, path). '
+    "hid(s, path) :- heat:property(s, path), heat:uses_parameter(s, above, n), heat:parameter(_, n, hidden=true), "
+    "(path = above or starts_with(path, "
+)
 CHANGES = {
+    "a chain below a negation, whose ends others would be too": (
+        f'{OPEN} gate(i) :- os:neutron:subnet(_id=i, name="out").',
+        OPEN,
+        [
+            (
+                "a",
+                True,
+                {
+                    "server": {"networks": [{"network": {"get_resource": "net"}}], **SERVER},
+                    "subnet": {"name": "out", "network": {"get_resource": "net"}},
+                    "net": {},
+                },
+                {},
+            )
+        ],
+    ),
+    "a condition below two negations": (
+        f'{TWICE}="b").',
+        f"{TWICE}=_).",
+        [("a", True, {"server": {"key_name": "a", **SERVER}}, {})],
+    ),
+    "a prefix, and one up to a separator": (
+        f'{UNSEEN}f"{{above}}.")).',
+        f"{UNSEEN}above)).",
+        [("a", False, {"s": {"1c": "x", "1": {"get_param": "parameter-1"}, "value": "value-1"}}, {})],
+    ),
+    "how deep calls of a function are": (
+        'p(r) :- heat:nested_function(r, _, "get_param", depth), depth > 2.',
+        'p(r) :- heat:nested_function(r, _, "get_param", depth), depth > 1.',
+        [("a", True, {"r": {"name": {"get_param": ["values", {"get_param": "size"}]}, **SERVER}}, {})],
+    ),
     "another number of columns": (
         'p(s) :- os:nova:server(_id=s, name=n), n != null, not contains(n, "x"), len(n) > 3, len(n) < 9.',
         'p(s, n) :- os:nova:server(_id=s, name=n), n != null, not contains(n, "x"), len(n) > 3, len(n) < 8.',
@@ -203,6 +249,26 @@ def test_versions_that_deny_the_same_stacks_differ_in_what_they_say() -> None:
     assert (difference.policy, difference.newly, difference.message) == ("a", True, "no z")
     assert resources == {"server": {"type": "OS::Nova::Server", "properties": SERVER}}
     assert [(difference.newly, difference.message) for difference in find_differences(new, old)] == [(False, "no z")]
+
+
+def test_versions_differ_in_what_a_list_says() -> None:
+    old, new = (
+        load(
+            [
+                RuleFile(
+                    "m",
+                    "m.dl",
+                    '@deny("a", "no {names}")\np(s, names) :- os:nova:server.networks(_id=s), '
+                    f"names = list{{ distinct n : os:nova:server.networks(_id=s, {column}=n) }}.",
+                )
+            ]
+        )
+        for column in ("network", "port")
+    )
+    assert [(difference.newly, difference.message) for difference in find_differences(old, new)] == [
+        (True, "no port-1"),
+        (False, "no private"),
+    ]
 
 
 def test_a_difference_beside_another_violation_is_one_of_messages() -> None:

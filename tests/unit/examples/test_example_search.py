@@ -109,7 +109,7 @@ def resources(case: dict[str, Any]) -> dict[str, Any]:
             {"software_deployment": {"server": {"get_attr": ["target"]}}, "target": {"value": "value-1"}},
             {
                 'matches(path, "^server$")': {
-                    "software_deployment": {"actions": {"get_attr": ["target"]}, "server": "server-1"},
+                    "software_deployment": {"name": {"get_attr": ["target"]}, "server": "server-1"},
                     "target": {"value": "value-1"},
                 }
             },
@@ -365,6 +365,21 @@ def violates(rules: dg.Rules, suite: Suite, policy: str, case: dict[str, Any], e
     decision = rules.decide(stacks, cloud=case.get("projects", {}), engine=engine, **given)
     assert not any(error.policy == policy for error in decision.errors)
     return any(policy in violation.policies for violation in decision.violations)
+
+
+def test_what_no_stack_lacks_is_said_to_fail() -> None:
+    found = search('p(s) :- os:nova:server(_id=s, name=n), not q(s), n != "a". q(s) :- os:nova:server(_id=s).')
+    assert (found.examples, found.furthest) == ((), "not q(s)")
+
+
+def test_what_a_negation_compares_differs() -> None:
+    found = search(
+        "p(s) :- os:nova:server.networks(_id=s, network=n), neutronv2:networks(id=n, tenant_id=owner), owner != null, "
+        "gate:caller(project=us), us != null, not ours(owner). ours(o) :- gate:caller(project=us), o = us."
+    )
+    case = found.examples[0].case
+    assert case["caller"] == {"project": "project-2"}
+    assert case["inventory"] == {"neutronv2:networks": [{"id": "private", "tenant_id": "lab"}]}
 
 
 def test_a_search_is_repeatable() -> None:
