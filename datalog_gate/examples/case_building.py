@@ -271,7 +271,8 @@ class _CaseBuilder:
         path, resource = str(row.get("path", "name")), self._resource(subject, old)
         holder, steps = resource if path.startswith(".") else resource["properties"], split_path(path.lstrip("."))
         given = get(holder, steps)
-        if isinstance(given, dict) and "get_param" in value and "get_param" not in given:
+        is_map = isinstance(given, dict) and not any(str(key).startswith("get_") for key in given)
+        if is_map and "get_param" in value:
             template["parameters"][parameter].update(type="json", default=given)
         elif name == "heat:nested_function" and "get_param" in value:
             template["parameters"]["values"] = {"type": "comma_delimited_list", "default": "a,b"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice, takewhile
 
 from datalog_gate.analysis.policy import Policy
@@ -30,7 +30,6 @@ from datalog_gate.examples.literals import (
     list_texts,
 )
 from datalog_gate.examples.rule_forms import Forms, describe_relations, describe_rule, join_results
-from datalog_gate.examples.unfolding import list_matches
 from datalog_gate.examples.variations import add_or_remove, change_values, shrink
 
 STEPS_IN_BRIEF, MOST_STEPS = 20_000, 2_000_000
@@ -121,7 +120,6 @@ class _Version(ExampleSearch):
         """The forms of the rules, in which all relations but generated ones stand for themselves."""
         self._other: Judge | None = None
         self._wanted: Callable[[Case], bool] | None = None
-        self._uses: Mapping[int, int] = {}
         self._ways: list[list[tuple[Rules, Collection[int]]]] = [[({}, self.unfolder.reach(policy.relation))]]
         """For each number of negations, the rules that need what these forbid, and the rules below them."""
 
@@ -169,23 +167,18 @@ class _Version(ExampleSearch):
     def find(self) -> PolicyExamples:
         """The examples of this version."""
         self.effort.left, self._wanted = STEPS, None
-        found = super().find()
-        self._uses = dict(self.unfolder.uses)
-        return found
+        return super().find()
 
     def find_difference(self, other: _Version, wanted: Callable[[Case], bool], steps: int) -> Case | None:
-        """A case of the kind that is wanted, from the rules that only one version has. It is searched among rules that
-        the examples use little, and then among all alike."""
-        for is_new in (True, False) if self._uses else (False,):
-            for depth, (version, rival) in enumerate(((self, other), (other, self), (self, other))):
-                version.effort.left = steps
-                version.unfolder.uses = {rule: version._uses.get(rule, 0) * is_new for rule in version.unfolder.uses}
-                for aim, rules in version._list_aims(rival, depth):
-                    if case := version._find_case(aim, wanted, rules):
-                        return case
+        """A case of the kind that is wanted, from the rules that only one version has, below up to two negations."""
+        for depth, (version, rival) in enumerate(((self, other), (other, self), (self, other))):
+            version.effort.left = steps
+            for aim, rules in version._list_aims(rival, depth):
+                if case := version._find_case(aim, wanted, rules):
+                    return case
         return None
 
-    def _find_case(self, aim: Aim, wanted: Callable[[Case], bool], rules: frozenset[int] = frozenset()) -> Case | None:
+    def _find_case(self, aim: Aim, wanted: Callable[[Case], bool], rules: frozenset[int]) -> Case | None:
         """A case of the kind that is wanted, from a part of a rule. Where there is a choice, the `rules` lead."""
         self._wanted = wanted
         self.effort.begin(min(STEPS_FOR_EXAMPLE, self.effort.left // 3))
@@ -202,22 +195,23 @@ class _Version(ExampleSearch):
         return [number for number, form in enumerate(self._rules) if form not in other._rules]
 
     def _list_goals(self, other: _Version) -> list[tuple[int, CheckedRule]]:
-        """For each rule of a relation that the versions have otherwise: that it holds, and no rule of the other version
-        does; that it holds, and that in a rule of only the other version a condition does not. Then for each rule of
-        only this version that it holds."""
-        rules = list(enumerate(self.unfolder.rules))
-        own = self.list_own_rules(other)
-        rivals = [join_results(other.unfolder.rules[number]) for number in other.list_own_rules(self)]
-        changed = {rule.relation for rule in rivals} | {self.unfolder.rules[number].relation for number in own}
+        """For each rule of only this version: that it holds, and no rule of the other version does; that it holds, and
+        that a condition does not in one of them; and that it holds."""
         goals = []
-        for number, joined in [(number, join_results(rule)) for number, rule in rules if rule.relation in changed]:
-            others = [rule for rule in other.unfolder.groups.get(joined.relation, ()) if rule.body != joined.body]
+        changed = [other.unfolder.rules[number] for number in other.list_own_rules(self)]
+        for number in self.list_own_rules(other):
+            rule = join_results(self.unfolder.rules[number])
+            rivals, own = (
+                [join_results(rival) for rival in rules if rival.relation == rule.relation]
+                for rules in (other.unfolder.rules, changed)
+            )
             bodies = [
-                *contradict_all(joined, map(join_results, others)),
-                *(body for rival in rivals if rival.relation == joined.relation for body in contradict(joined, rival)),
+                *contradict_all(rule, rivals),
+                *(way for rival in own for way in contradict(rule, rival)),
+                rule.body,
             ]
-            goals += [(number, replace(joined, body=body)) for body in dict.fromkeys(bodies)]
-        return goals + [rules[number] for number in own]
+            goals += [(number, replace(rule, body=body)) for body in dict.fromkeys(bodies)]
+        return goals
 
     def _list_aims(self, other: _Version, depth: int) -> Iterator[tuple[Aim, frozenset[int]]]:
         """The goals below some negations, with the rules that lead to each; at first so that what others of their
@@ -233,23 +227,19 @@ class _Version(ExampleSearch):
     def _list_ways(self, number: int, depth: int) -> Iterator[Rules]:
         """The rules that need what some negations forbid, each below another one, on the ways to a rule."""
         while len(self._ways) <= depth:
-            self._ways.append(
-                [
-                    ({**through, **condition.goals}, self.unfolder.reach_of(condition.false))
-                    for through, reached in self._ways[-1]
-                    for condition in self._list_conditions(reached)
-                    if any(list_matches(condition.false))
-                ]
-            )
+            ways: list[tuple[Rules, Collection[int]]] = []
+            for through, reached in self._ways[-1]:
+                rules = {at: self.unfolder.rules[at] for at in sorted(reached)}
+                for condition in list_conditions(rules, self.unfolder.program.relations, self.sources):
+                    if below := self.unfolder.reach_of(condition.false):
+                        ways.append(({**through, **condition.goals}, below))
+            self._ways.append(ways)
         return (through for through, reached in self._ways[depth] if number in reached)
 
-    def _list_conditions(self, numbers: Collection[int]) -> list[Aim]:
-        rules = {number: self.unfolder.rules[number] for number in sorted(numbers)}
-        return list_conditions(rules, self.unfolder.program.relations, self.sources)
-
     def _add_absent(self, number: int, rule: CheckedRule) -> CheckedRule:
-        others = self.unfolder.groups.get(rule.relation, ())
-        return add_absent(rule, [other for other in others if other is not self.unfolder.rules[number]])
+        own = self.unfolder.rules[number]
+        others = [other for other in self.unfolder.groups.get(rule.relation, ()) if other is not own]
+        return add_absent(rule, own, others)
 
     def find_nearby(self, cases: Sequence[Case], wanted: Callable[[Case], bool]) -> Case | None:
         """A case of the kind that is wanted, with one difference from one of the cases."""

@@ -173,15 +173,17 @@ def contradict_all(rule: CheckedRule, rivals: Iterable[CheckedRule]) -> Iterator
     yield from bodies
 
 
-def add_absent(rule: CheckedRule, others: Iterable[CheckedRule]) -> CheckedRule:
-    """The rule with what others of its relation ask to be absent, so that these do not hold."""
+def add_absent(rule: CheckedRule, own: CheckedRule, others: Iterable[CheckedRule]) -> CheckedRule:
+    """The rule with the rows that others of its relation ask to be absent, so that these do not hold. `own` is the rule
+    as it is written."""
     known = {variable for literal in rule.body for variable in _binds(literal)}
     present: list[CheckedLiteral] = []
     for other in others:
-        names = {own: term for own, term in zip(other.arguments, rule.arguments, strict=True) if isinstance(own, Var)}
+        pairs = zip(other.arguments, rule.arguments, strict=True)
+        names = {theirs: mine for theirs, mine in pairs if isinstance(theirs, Var)}
         for literal in renamed(other.body, names):
-            if isinstance(literal, Without) and known.issuperset(variables(literal)):
-                present += literal.body
+            if isinstance(literal, Without) and literal not in own.body and known.issuperset(variables(literal)):
+                present += (match for match in literal.body if isinstance(match, Match) and match not in rule.body)
     return replace(rule, body=(*rule.body, *dict.fromkeys(present)))
 
 

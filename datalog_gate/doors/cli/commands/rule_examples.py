@@ -74,14 +74,15 @@ def _list_parts(case: Case) -> dict[str, Any]:
 
 
 def _list_template(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The sections of a template, and the resources with their properties beside their type."""
+    """The sections of a template, and the resources with their properties beside their type; those of a resource with a
+    property of the name of a section stay in `properties`."""
     sections = {key: value for key, value in template.items() if key not in ("resources", "heat_template_version")}
-    resources = {
-        name: {"type": resource["type"], **(resource.get("properties") or {}), **resource}
-        for name, resource in template["resources"].items()
-    }
-    for resource in resources.values():
-        resource.pop("properties", None)
+    resources = {}
+    for name, resource in template["resources"].items():
+        properties = resource.get("properties") or {}
+        inside = {"properties": properties} if properties.keys() & resource.keys() else properties
+        rest = {key: value for key, value in resource.items() if key != "properties"}
+        resources[name] = {"type": resource["type"], **inside, **rest}
     return {**sections, **resources}
 
 
