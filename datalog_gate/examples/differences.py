@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice, takewhile
+from itertools import islice
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedRule
@@ -30,7 +30,7 @@ from datalog_gate.examples.literals import (
     list_texts,
 )
 from datalog_gate.examples.rule_forms import Forms, describe_relations, describe_rule, join_results
-from datalog_gate.examples.variations import add_or_remove, change_values, shrink
+from datalog_gate.examples.variations import shrink
 
 STEPS_IN_BRIEF, MOST_STEPS = 20_000, 2_000_000
 """The maximum numbers of steps for each number of negations at first, and for a thorough search for all policies."""
@@ -98,8 +98,6 @@ def _compare(identifier: str, old: _Version, new: _Version, cases: Sequence[Case
             wanted = own.says_more if by_message else own.only_denies
             case = next((case for case in cases if wanted(case)), None)
             case = case or own.find_difference(other, wanted, STEPS_IN_BRIEF if found else steps)
-            if case is None and not by_message:
-                case = own.find_nearby(cases, wanted)
             if case is not None:
                 case = own.shrink(case, wanted)
                 found.append(RuleDifference(identifier, newly, case, own.only_says(case)[0] if by_message else ""))
@@ -220,7 +218,10 @@ class _Version(ExampleSearch):
             leading = self.unfolder.leading_to(number)
             for through in self._list_ways(number, depth):
                 plain = {**{at: self.unfolder.rules[at] for at in leading}, **through, number: goal}
-                alone = {at: self._add_absent(at, rule) for at, rule in plain.items()}
+                alone = {
+                    at: add_absent(rule, self.unfolder.rules[at], self.unfolder.groups.get(rule.relation, ()))
+                    for at, rule in plain.items()
+                }
                 for rules in (alone, plain) if alone != plain else (plain,):
                     yield Aim(goal.span, "", goal.span, True, {}, {number: rules[number]}, rules), leading
 
@@ -235,23 +236,6 @@ class _Version(ExampleSearch):
                         ways.append(({**through, **condition.goals}, below))
             self._ways.append(ways)
         return (through for through, reached in self._ways[depth] if number in reached)
-
-    def _add_absent(self, number: int, rule: CheckedRule) -> CheckedRule:
-        own = self.unfolder.rules[number]
-        others = [other for other in self.unfolder.groups.get(rule.relation, ()) if other is not own]
-        return add_absent(rule, own, others)
-
-    def find_nearby(self, cases: Sequence[Case], wanted: Callable[[Case], bool]) -> Case | None:
-        """A case of the kind that is wanted, with one difference from one of the cases."""
-        self.effort.left = STEPS
-        self.effort.begin(STEPS)
-        near = (
-            other
-            for vary in (add_or_remove, change_values)
-            for case in cases
-            for other in vary(case, self.catalogue, self.hints)
-        )
-        return next((case for case in takewhile(lambda _: self.effort.is_left, near) if wanted(case)), None)
 
     def _shows(self, aim: Aim, case: Case) -> bool:
         return self._wanted(case) if self._wanted else super()._shows(aim, case)

@@ -178,7 +178,7 @@ def add_absent(rule: CheckedRule, own: CheckedRule, others: Iterable[CheckedRule
     as it is written."""
     known = {variable for literal in rule.body for variable in _binds(literal)}
     present: list[CheckedLiteral] = []
-    for other in others:
+    for other in [other for other in others if other is not own]:
         pairs = zip(other.arguments, rule.arguments, strict=True)
         names = {theirs: mine for theirs, mine in pairs if isinstance(theirs, Var)}
         for literal in renamed(other.body, names):

@@ -149,25 +149,8 @@ class Unfolder:
                 continue
             if not left:
                 yield sketch
-                yield from self._keep_apart(sketch)
             else:
                 stack.append(self._advance(left, sketch))
-
-    def _keep_apart(self, sketch: Sketch) -> Iterator[Sketch]:
-        """The sketch without the values that a negation asks of its rows, where they need others."""
-        apart = [
-            Condition(Compare("!=", term, other, match.span))
-            for negation in sketch.negated
-            for match in list_matches(negation.body)
-            for at, term in match.column_terms
-            for row in sketch.rows
-            if row.relation == match.relation and at not in self.keys(match.relation)
-            for other in [resolve(row.terms[at], sketch.bindings)]
-            if isinstance(term, Var) and isinstance(other, Var) and resolve(term, sketch.bindings) != other
-        ]
-        settled = _settle(replace(sketch, conditions=(*sketch.conditions, *apart))) if apart else None
-        if settled:
-            yield settled
 
     def reach(self, relation: RelationRef) -> frozenset[int]:
         """The rules that may add rows to a relation, by number, but for those through negations."""
