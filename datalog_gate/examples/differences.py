@@ -32,7 +32,7 @@ from datalog_gate.examples.literals import (
 from datalog_gate.examples.rule_forms import Forms, describe_relations, describe_rule, join_results
 from datalog_gate.examples.variations import shrink
 
-STEPS_IN_BRIEF, MOST_STEPS = 20_000, 2_000_000
+STEPS_IN_BRIEF, MOST_STEPS = 20_000, 1_000_000
 """The maximum numbers of steps for each number of negations at first, and for a thorough search for all policies."""
 MOST_RIVALS = 3
 """The maximum number of texts of another version from which one is told apart."""
