@@ -60,12 +60,12 @@ def find_differences(old: PolicySet, new: PolicySet, ids: Collection[str] = ()) 
     ]
     spent = 0
     for identifier in sorted(ids or {identifier for _, policies, _ in sets for identifier in policies}):
-        versions = [
+        older, newer = (
             _Version(rules, policies[identifier], forms) if identifier in policies else None
             for rules, policies, forms in sets
-        ]
-        yield from _find_differences(identifier, *versions, is_brief=spent > MOST_STEPS)
-        spent += sum(version.effort.spent for version in versions if version)
+        )
+        yield from _find_differences(identifier, older, newer, spent > MOST_STEPS)
+        spent += sum(version.effort.spent for version in (older, newer) if version)
 
 
 def _find_differences(
