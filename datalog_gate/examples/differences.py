@@ -170,7 +170,7 @@ class _Version(ExampleSearch):
     def find_difference(self, other: _Version, wanted: Callable[[Case], bool], steps: int) -> Case | None:
         """A case of the kind that is wanted, from the rules that only one version has, below up to two negations."""
         for depth, (version, rival) in enumerate(((self, other), (other, self), (self, other))):
-            version.effort.left = steps
+            version.effort.left, version.unfolder.uses = steps, dict.fromkeys(version.unfolder.uses, 0)
             for aim, rules in version._list_aims(rival, depth):
                 if case := version._find_case(aim, wanted, rules):
                     return case
