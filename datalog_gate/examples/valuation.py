@@ -77,10 +77,11 @@ class Valuation:
         for condition in self._conditions:
             for variable in condition.variables(self._bindings):
                 self._columns.setdefault(variable, all_columns.get(variable, []))
-        negated = (resolve(term, self._bindings) for negation in sketch.negated for term in variables(negation))
-        self._negated = {term for term in negated if term in all_columns}
-        for term in self._negated:
-            self._columns.setdefault(term, all_columns[term])
+        for negation in sketch.negated:
+            for variable in variables(negation):
+                term = resolve(variable, self._bindings)
+                if isinstance(term, Var) and term in all_columns:
+                    self._columns.setdefault(term, all_columns[term])
         self._nested = {
             resolve(term, self._bindings)
             for negation in sketch.negated
@@ -179,9 +180,7 @@ class Valuation:
         if len(places) > 1:  # a null joins nothing
             taken.add(None)
         asked = self._ask(variable, bindings)
-        used = {resolve(term, bindings) for term in (self._columns if variable in self._negated else self._negated)}
-        wished = sorted([*wished[:FIRST], *asked, *wished[FIRST:]], key=lambda value: Const(value) in used)
-        values = [*near, *wished]
+        values = [*near, *wished[:FIRST], *asked, *wished[FIRST:]]
         values = [value for value in values if value not in taken and fits(value, kinds, columns)]
         values = list(dict.fromkeys(values))
         usual = {value for column in columns if not column.allowed for value in typical_values("", column, Kind.STRING)}
