@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 
 from datalog_gate.analysis.check import Checked, Focus, check
-from datalog_gate.analysis.module_reach import find_focus, find_reached
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.gc import paused
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import RuleFile, texts
+from datalog_gate.editing.module_reach import find_focus, find_reached
 from datalog_gate.editing.rule_tokens import RuleTokens
 from datalog_gate.files.rules import PACK_FILE, read_readable_rules, replace_texts
 from datalog_gate.language.ast import Atom, Module
