@@ -6,11 +6,16 @@ such a join is usually intended.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
+
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.bodies import BodyFacts
 from datalog_gate.analysis.constants import name_of
 from datalog_gate.analysis.linting import Found, Review, lint, warn
 from datalog_gate.base.diagnostics import Advice, Code
 from datalog_gate.base.values import Kind
+from datalog_gate.schema.declaration import RelationRef
 
 
 @lint(
@@ -20,17 +25,23 @@ from datalog_gate.base.values import Kind
 )
 def find_null_joins(review: Review) -> Found:
     """Report variables of which all columns may be null, if no test excludes it. They come from rules, or a rule states
-    the null: `tcp(q) :- q in [null, "tcp"]`."""
-    policies = [review.body(rule) for rule in review.own_rules if rule.relation in review.annotated]
+    the null, `tcp(q) :- q in [null, "tcp"]`, and none asks for it."""
+    policies = {review.body(rule) for rule in review.own_rules if rule.relation in review.annotated}
+    asked = {(match.relation, at) for match, _ in review.matches for at, term in match.column_terms if term == ir.NULL}
+
+    @cache
+    def has_null(relation: RelationRef, at: int) -> bool:
+        rules = review.by_relation.get(relation, ())
+        return (relation, at) not in asked and any(_states_null(rule, at, review) for rule in rules)
+
     for body in review.bodies:
-        tests = (literal for literal in body.around if isinstance(literal, ir.Compare) and literal.null_test)
-        tested = {body.leader(side) for test in tests if test.comparator == "!=" for side in (test.left, test.right)}
+        tested = set(_list_tested(body))
         for var, places in body.classes():
             nullable = len(places) > 1 and all(Kind.NULL in review.column(place).kinds for place in places)
             if not nullable or var in tested:
                 continue
             name, condition = name_of(var), f"{name_of(var)} != null"
-            stating = [match for match, at in places if match in body.own and _states_null(match, at, review)]
+            stating = [match for match, at in places if match in body.own and has_null(match.relation, at)]
             if stating:
                 message = f"{stating[0].relation} has a null for {name}, but null never joins null"
                 advice = f'write `{name} ?? "none"` here, and "none" for the null in {stating[0].relation}'
@@ -47,10 +58,17 @@ def find_null_joins(review: Review) -> Found:
                 yield warn("null-join", message, second.span, suggestion)
 
 
-def _states_null(match: ir.Match, at: int, review: Review) -> bool:
+def _list_tested(body: BodyFacts) -> Iterator[ir.Operand]:
+    """The operands that a test of the body says not to be null."""
+    for literal in body.around:
+        match literal:
+            case ir.Compare(comparator="!=", null_test=True):
+                yield from (body.leader(literal.left), body.leader(literal.right))
+            case ir.Call(outputs=()):
+                yield from map(body.leader, literal.inputs)
+
+
+def _states_null(rule: ir.CheckedRule, at: int, review: Review) -> bool:
     """Whether a rule writes a null into the column."""
-    return any(
-        given == ir.NULL
-        for rule in review.by_relation.get(match.relation, ())
-        for given, _ in review.body(rule).constants(rule.arguments[at], rule.span)
-    )
+    term = rule.arguments[at]
+    return term == ir.NULL if not rule.body else ir.NULL in dict(review.body(rule).constants(term, rule.span))

@@ -91,6 +91,13 @@ LINTS: dict[str, tuple[str, list[str]]] = {
         'tcp(q) :- q in [null, "tcp"].\nudp("udp").\nudp(null).',
         ["2:44 null-join: m:tcp has a null for q, but null never joins null",
          "2:56 null-join: m:udp has a null for q, but null never joins null"]),
+    "a null that a rule states and another one asks for": (
+        POLICY + "p(x) :- os:nova:server(_id=x, key_name=q), word(q, d), d != \"b\".\n"
+        'p(x) :- os:nova:server(_id=x, key_name=null), word(null, "any").\n'
+        'word("a", "b").\nword(null, "any").', []),
+    "a null that a rule states and a test excludes": (
+        POLICY + 'p(x) :- os:nova:server(_id=x, key_name=q), starts_with(q, "a"), tcp(q).\n'
+        'tcp("ab").\ntcp(null).', []),
     "an aggregate over a constant": (
         POLICY + "p(x) :- heat:stack(id=x), count{ 1 : os:nova:server(_stack=x) } > 3.",
         ["2:27 set-aggregate: count takes each value of `1` only once, even if several rows of os:nova:server have "
