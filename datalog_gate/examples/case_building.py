@@ -276,7 +276,7 @@ class _CaseBuilder:
             template["parameters"][parameter].update(type="json", default=given)
         elif name == "heat:nested_function" and "get_param" in value:
             template["parameters"]["values"] = {"type": "comma_delimited_list", "default": "a,b"}
-            value = given or value
+            value = given if isinstance(given, dict) and not is_map else value
             for _ in range(int(str(row.get("depth", 2))) - 1):
                 value = {"get_param": ["values", value]}
         put(holder, steps, value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import CheckedRule
+from datalog_gate.analysis.program import CheckedRule, Const
 from datalog_gate.base.records import dataclass, replace
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.examples.case_building import Case
@@ -190,7 +190,8 @@ class _Version(ExampleSearch):
 
     def list_own_rules(self, other: _Version) -> list[int]:
         """The numbers of the rules that the other version does not have."""
-        return [number for number, form in enumerate(self._rules) if form not in other._rules]
+        known = {*other._rules}
+        return [number for number, form in enumerate(self._rules) if form not in known]
 
     def _list_goals(self, other: _Version) -> list[tuple[int, CheckedRule]]:
         """For each rule of only this version: that it holds, and no rule of the other version does; that it holds, and
@@ -200,7 +201,7 @@ class _Version(ExampleSearch):
         for number in self.list_own_rules(other):
             rule = join_results(self.unfolder.rules[number])
             rivals, own = (
-                [join_results(rival) for rival in rules if rival.relation == rule.relation]
+                [join_results(rival) for rival in rules if _may_both_hold(rule, rival)]
                 for rules in (other.unfolder.rules, changed)
             )
             bodies = [
@@ -244,3 +245,11 @@ class _Version(ExampleSearch):
 def list_cases(found: PolicyExamples) -> list[Case]:
     """The cases of all examples, those that are denied and those that pass."""
     return [case for example in found.examples for case in (example.case, *(flip.case for flip in example.flips))]
+
+
+def _may_both_hold(rule: CheckedRule, rival: CheckedRule) -> bool:
+    """Whether two rules may derive the same row."""
+    pairs = zip(rule.arguments, rival.arguments, strict=False)
+    return rule.relation == rival.relation and not any(
+        isinstance(own, Const) and isinstance(other, Const) and own != other for own, other in pairs
+    )

@@ -309,12 +309,9 @@ class ExampleSearch:
                     ).solutions()
                     for bindings in islice(values, PER_SKETCH):
                         tried += 1
-                        case = build_case(self.unfolder, self.catalogue, sketch, bindings)
+                        case = self._build(sketch, bindings)
                         if "against" in case and not self._shows(aim, case):  # a count that grew
-                            case = build_case(self.unfolder, self.catalogue, sketch, bindings, from_nothing=True)
-                        usual = "update" if "against" in case else "create"
-                        if usual not in self.policy.on:
-                            case.setdefault("action", min(self.policy.on))
+                            case = self._build(sketch, bindings, from_nothing=True)
                         if self._shows(aim, case):
                             yield case, CaseOrigin(seed, top, sketch.rules, self._values(sketch, bindings))
                             if not self.judge.refusals(case):
@@ -325,6 +322,13 @@ class ExampleSearch:
                             self.missed.append(case)
                     if tried >= MOST_CASES:
                         break
+
+    def _build(self, sketch: Sketch, bindings: Bindings, from_nothing: bool = False) -> Case:
+        """The case of a sketch, with an action of the policy."""
+        case = build_case(self.unfolder, self.catalogue, sketch, bindings, from_nothing)
+        if ("update" if "against" in case else "create") not in self.policy.on:
+            case.setdefault("action", min(self.policy.on))
+        return case
 
     def _values(self, sketch: Sketch, bindings: Bindings) -> Mapping[Columns, Sequence[Value]]:
         constants: dict[Columns, list[Value]] = {}

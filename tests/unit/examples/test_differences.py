@@ -200,6 +200,18 @@ def test_versions_differ_on_a_case_that_only_one_denies(change: str) -> None:
     assert differences(new, old) == [(policy, not newly, *case) for policy, newly, *case in expected]
 
 
+def test_lists_without_a_common_entry_differ() -> None:
+    old, new = (
+        "p(s) :- os:nova:server(_id=s, name=n), n != null, not ok(n).\n"
+        + " ".join(f'ok("{letter}{number}").' for number in range(400))
+        for letter in "ab"
+    )
+    assert differences(old, new) == [
+        ("a", True, {"server": {"name": "a0", **SERVER}}, {}),
+        ("a", False, {"server": {"name": "b0", **SERVER}}, {}),
+    ]
+
+
 def test_versions_differ_where_one_can_t_decide() -> None:
     zones = "aws:auto_scaling:auto_scaling_group.VPCZoneIdentifier"
     old, new = (f"p(g) :- {zones}(_id=g), count{{ at : {zones}(_id=g, _index=at) }} > {least}." for least in (1, 2))

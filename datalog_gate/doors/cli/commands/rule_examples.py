@@ -58,29 +58,38 @@ def diff(options: argparse.Namespace) -> int:
 
 def brief(case: Case, base: Case | None = None) -> str:
     """A case in one line: the resources by name, and what else it has. With a base, only how it differs from that."""
-    parts, before = _list_parts(case), _list_parts(base) if base else {}
+    nested = {name for shown in (case, base) if shown for name in _list_nested(shown)}
+    parts, before = _list_parts(case, nested), _list_parts(base, nested) if base else {}
     if before.keys() <= parts.keys() or parts.keys() <= before.keys():
         return _flow_changes(parts, before) if base else _flow_inside(parts) or "an empty template"
     return _flow_inside(parts)
 
 
-def _list_parts(case: Case) -> dict[str, Any]:
+def _list_nested(case: Case) -> Iterator[str]:
+    """The names of resources with a property of the name of a section."""
+    for template in (case["stack"], case.get("against"), *case.get("modules", {}).values()):
+        for name, resource in template["resources"].items() if template else ():
+            if (resource.get("properties") or {}).keys() & resource.keys():
+                yield name
+
+
+def _list_parts(case: Case, nested: Collection[str]) -> dict[str, Any]:
     rest = {key: value for key, value in case.items() if key != "stack" and (key != "now" or value != NOW)}
     if "against" in rest:
-        rest["against"] = _list_template(rest["against"])
+        rest["against"] = _list_template(rest["against"], nested)
     if "modules" in rest:
-        rest["modules"] = {name: _list_template(template) for name, template in rest["modules"].items()}
-    return {**_list_template(case["stack"]), **rest}
+        rest["modules"] = {name: _list_template(template, nested) for name, template in rest["modules"].items()}
+    return {**_list_template(case["stack"], nested), **rest}
 
 
-def _list_template(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The sections of a template, and the resources with their properties beside their type; those of a resource with a
-    property of the name of a section stay in `properties`."""
+def _list_template(template: Mapping[str, Any], nested: Collection[str]) -> dict[str, Any]:
+    """The sections of a template, and the resources with their properties beside their type; `nested` ones keep them
+    in `properties`."""
     sections = {key: value for key, value in template.items() if key not in ("resources", "heat_template_version")}
     resources = {}
     for name, resource in template["resources"].items():
         properties = resource.get("properties") or {}
-        inside = {"properties": properties} if properties.keys() & resource.keys() else properties
+        inside = {"properties": properties} if name in nested and properties else properties
         rest = {key: value for key, value in resource.items() if key != "properties"}
         resources[name] = {"type": resource["type"], **inside, **rest}
     return {**sections, **resources}

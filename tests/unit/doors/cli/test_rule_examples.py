@@ -72,6 +72,18 @@ def test_examples_are_printed_for_people(rules: Path, capsys: pytest.CaptureFixt
                 '...}    os:heat:software_deployment.actions(_id=v, _value="REBOOT") is false',
             ],
         ),
+        (
+            'os:nova:server.metadata(_id=v, _key="a"), heat:metadata(v, "ok").',
+            [
+                "denies    server: {type: OS::Nova::Server, properties: {metadata: {a: x}, flavor: m1.small}, "
+                "metadata: {ok: value-1}}",
+                "passes    server: {properties: {metadata: {key-1: x}, ...}, ...}    _key=a is false",
+                "passes    v: {type: OS::Heat::Value, value: value-1, metadata: {ok: value-1}}    "
+                'os:nova:server.metadata(_id=v, _key="a") is false',
+                "passes    server: {metadata: {name: value-1}, ...}    path=ok is false",
+                'passes    server: {no metadata, ...}    heat:metadata(v, "ok") is false',
+            ],
+        ),
     ],
 )
 def test_what_passes_is_printed_by_its_differences(
