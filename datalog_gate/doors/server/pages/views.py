@@ -19,6 +19,8 @@ from datalog_gate.pages.rendering import part
 
 ROWS = 50
 """The number of rows on a list page."""
+MOST = 1000
+"""The number of rows that the API gives at once."""
 LONGEST = 20_000
 """The maximum length of a template that the trial page repeats in its field."""
 Values = dict[str, Any]
@@ -38,6 +40,18 @@ class PageCall:
     def list(self, path: str, **query: object) -> Any:
         """A page of a list of the API."""
         return self.api.get(path, limit=ROWS, marker=self.query.get("marker"), **query)
+
+    def sort(self, name: str, key: Callable[[Any], Any], **query: object) -> Values:
+        """A page of a list of the API, in an order that the API does not have: its marker is the number to skip."""
+        rows, answer = list[Any](), {"next": None}
+        while "next" in answer:
+            answer = self.api.get(f"/v2/{name}", limit=MOST, marker=answer["next"], **query)
+            rows += answer[name]
+        text = self.query.get("marker", "")[:9]
+        skip = int(text) if text.isdecimal() else 0
+        after = skip + ROWS
+        page = sorted(rows, key=key)[skip:after]
+        return {name: page, "total": len(rows), "next": str(after) if after < len(rows) else ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +159,13 @@ def _judge_stack(call: PageCall) -> str:
 
 
 def _show_policies(call: PageCall) -> Shown:
-    search = call.query.get("search", "")
-    policies = call.list("/v2/policies", level=call.query.get("level"), search=search)
-    numbers: dict[str, int] = {}
+    numbers = Counter[str]()
     with suppress(RefusedRequestError):  # there are no numbers without scans
         for row in call.api.get("/v2/overview")["findings"]:
-            numbers[row["policy"]] = numbers.get(row["policy"], 0) + row["number"]
-    return Shown("Policies", {**policies, "numbers": numbers, "level": call.query.get("level", ""), "search": search})
+            numbers[row["policy"]] += row["number"]
+    query = {name: call.query.get(name, "") for name in ("level", "search")}
+    policies = call.sort("policies", lambda policy: (-numbers[policy["id"]], policy["id"]), **query)
+    return Shown("Policies", {**policies, "numbers": numbers, **query})
 
 
 def _show_policy(call: PageCall) -> Shown:

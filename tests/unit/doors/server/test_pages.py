@@ -508,6 +508,20 @@ def test_numbers_lead_to_what_they_count(browser: Browser) -> None:
             assert sum(int(findings) for _, findings in linked.findall(listed)) == int(number)
 
 
+def test_policies_begin_with_the_most_findings_page_by_page_and_nothing_leads_to_no_finding(tmp_path: Path) -> None:
+    fill(tmp_path)
+    rules = [f'@deny("none{at:02}", "{{s}}")\nn{at:02}(s) :- os:nova:server(_id=s, name="-").\n' for at in range(50)]
+    (tmp_path / "rules" / "more.dl").write_text("".join(rules))
+    browser = Browser(tmp_path)
+    first = browser.get("/pages/policies")
+    [after] = [href for href in hrefs(first) if "marker" in href]
+    second = browser.get(f"/pages/policies{after}")
+    names = ["size", "ssh", *(f"none{at:02}" for at in range(50))]
+    assert (rows_of(first), after, rows_of(second)) == (names[:50], "?marker=50", names[50:])
+    assert (first.text.count("#findings"), first.text.count('<span class="soft">0</span>')) == (2, 48)
+    assert [rows_of(browser.get(f"/pages/policies?marker={text}")) for text in ("x", "9" * 5000)] == [names[:50], []]
+
+
 def test_a_waiver_that_would_have_no_effect_is_refused_on_its_page(site: Path, tmp_path: Path) -> None:
     browser = Browser(copytree(site, tmp_path / "site"), CONF.replace("waivers = store", "waivers ="))
     entry = {"policy": "ssh", "project": "p1", "reason": "r", "expires": "2127-01-01"}
