@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import cycle
 from typing import Any
 from urllib.parse import quote
 
@@ -92,7 +93,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(age=_age, block=_block, breakable=_breakable, count=format_count, data=_data, part=part)
-    environment.globals.update(tag_tone=_tone, url_part=part)
+    environment.globals.update(name_cells=_name_cells, tag_tone=_tone, url_part=part)
     environment.globals.update(few=FEW, headings=HEADINGS, height=int(HEIGHT), outcomes=OUTCOMES)
     environment.globals.update(quiet=QUIET, signs=SIGNS)
     environment.globals["place"] = _place
@@ -112,6 +113,12 @@ def _tone(tag: str) -> int:
 def _breakable(text: str) -> Markup:
     """The text with line breaks allowed in lists without blanks."""
     return Markup(re.sub(r",(?! )", ",<wbr>", escape(_show(text))))
+
+
+def _name_cells(table: str) -> Markup:
+    """The rows of a table, each cell with the name of its column, which narrow screens show before it."""
+    names = cycle(re.findall("<th [^>]*>([^<]*)", table))
+    return Markup(re.sub("<td", lambda _: f'<td data-label="{next(names)}"', table))
 
 
 def part(text: str) -> str:

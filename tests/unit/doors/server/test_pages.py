@@ -332,7 +332,7 @@ def test_a_run_shows_at_most_three_findings_of_a_stack(tmp_path: Path) -> None:
         ["/pages/stacks/big"] * 3,
         True,
     )
-    assert re.findall(r'<td class="mono">(\w+)</td><td class="text">', page.text) == ["ssh", "size", "size"]
+    assert re.findall(r'data-label="Policy" class="mono">(\w+)</td>', page.text) == ["ssh", "size", "size"]
 
 
 @pytest.mark.parametrize("name", [name for name, _ in EXAMPLES])
@@ -426,7 +426,7 @@ def test_a_stack_begins_with_what_denies_it_however_many_warnings_it_has(tmp_pat
     assert "reach port 22 Change: limit remote_ip_prefix to an office network" in text_of(page)
     more = browser.get("/pages/stacks/big?policy=size")
     assert (len(rows_of(more)), next(href for href in hrefs(more) if "marker" in href)[:13]) == (50, "?policy=size&")
-    numbers = list(map(int, re.findall(r'<td class="text">v(\d+) has 200', more.text)))
+    numbers = list(map(int, re.findall(r'class="text">v(\d+) has 200', more.text)))
     assert (len(numbers), numbers) == (50, sorted(numbers))
 
 
@@ -506,6 +506,27 @@ def test_numbers_lead_to_what_they_count(browser: Browser) -> None:
         else:
             listed = page.text.partition('id="findings"')[2] or page.text
             assert sum(int(findings) for _, findings in linked.findall(listed)) == int(number)
+
+
+def test_each_cell_has_the_name_of_its_column_for_narrow_screens(browser: Browser) -> None:
+    names = make_pages(browser, "r00000", template(0))
+    labels = {}
+    for view in VIEWS:
+        text = browser.get(view.path.format(**names)).text
+        for table in re.findall('<table class="rows">(.*?)</table>', text, re.S):
+            [columns, *rows] = re.split("<tr[ >]", table)[1:]
+            named = {tuple(re.findall('<td data-label="(.*?)"', row)) for row in rows}
+            assert named == {tuple(re.findall('<th scope="col"[^>]*>([^<]*)', columns))}
+            labels.setdefault(view.area, named.pop())
+    assert labels == {
+        "Cloud": ("Day", "New", "Resolved", "Open"),
+        "Decisions": ("Stack", "Outcome", "Action", "Project", "Asked by", "Time"),
+        "Stacks": ("Stack", "Outcome", "Open findings", "Project", "Changed", "Seen"),
+        "Policies": ("Policy", "Level", "Open findings", "Finds", "Mode"),
+        "Approvals": ("Request", "State", "Stack", "Project", "Asked", "Until"),
+        "Waivers": ("Waiver", "Policy", "Covers findings where", "Reason", "Given by", "In force", ""),
+        "Inventory": ("Table", "Rows", "Age", "Problem"),
+    }
 
 
 def test_policies_begin_with_the_most_findings_page_by_page_and_nothing_leads_to_no_finding(tmp_path: Path) -> None:
