@@ -285,9 +285,11 @@ def test_a_finding_is_waived_until_a_day_and_the_waiver_ended(browser: Browser) 
     answer = browser.post("/pages/waivers", {**given, "reason": "the archive", "expires": "2127-01-01"})
     assert (answer.status_code, location(answer)) == (303, "/pages/waivers?created=S-1")
     scope = ["the project is p1", "the resource is stack-0/data", "it is before 2127-01-01"]
-    text = text_of(browser.get(location(answer)))
+    page = browser.get(location(answer))
+    text = text_of(page)
     assert f"S-1 is in force now: it waives what size finds where {', '.join(scope)}." in text
-    assert f"S-1 size {' '.join(scope)} the archive operator yes" in text
+    row = "S-1 size the project is p1 the resource is stack-0/data the archive 2127-01-01 operator End S-1"
+    assert (row in text, "not in force" in text) == (True, False)
     judged = location(browser.post("/pages/stacks/r00000", {}))
     assert "Waived by S-1 until 2127-01-01: the archive (operator)" in text_of(browser.get(judged))
     assert browser.post("/pages/waivers", {"end": "S-1"}).status_code == 303
@@ -295,7 +297,7 @@ def test_a_finding_is_waived_until_a_day_and_the_waiver_ended(browser: Browser) 
     assert text_of(browser.get(location(browser.post("/pages/stacks/r00000", {})))).startswith("Allowed, with warnings")
     given |= {"subject": "", "while": "size < 300", "key": "volume = stack-0/data\n"}
     assert browser.post("/pages/waivers", {**given, "reason": "r", "expires": "2127-01-01"}).status_code == 303
-    row = 'size the project is p1 volume is "stack-0/data" size < 300 it is before 2127-01-01 r operator'
+    row = 'size the project is p1 volume is "stack-0/data" size < 300 r 2127-01-01 operator'
     assert row in text_of(browser.get("/pages/waivers"))
     refused = browser.post("/pages/waivers", {**given, "policy": "sizes", "reason": "r", "expires": "2127-01-01"})
     assert refused.status_code == 400
@@ -524,7 +526,7 @@ def test_each_cell_has_the_name_of_its_column_for_narrow_screens(browser: Browse
         "Stacks": ("Stack", "Outcome", "Open findings", "Project", "Changed", "Seen"),
         "Policies": ("Policy", "Level", "Open findings", "Finds", "Mode"),
         "Approvals": ("Request", "State", "Stack", "Project", "Asked", "Until"),
-        "Waivers": ("Waiver", "Policy", "Covers findings where", "Reason", "Given by", "In force", ""),
+        "Waivers": ("Waiver", "Policy", "Covers findings where", "Reason", "Ends", "Given by", ""),
         "Inventory": ("Table", "Rows", "Age", "Problem"),
     }
 
@@ -541,6 +543,17 @@ def test_policies_begin_with_the_most_findings_page_by_page_and_nothing_leads_to
     assert (rows_of(first), after, rows_of(second)) == (names[:50], "?marker=50", names[50:])
     assert (first.text.count("#findings"), first.text.count('<span class="soft">0</span>')) == (2, 48)
     assert [rows_of(browser.get(f"/pages/policies?marker={text}")) for text in ("x", "9" * 5000)] == [names[:50], []]
+
+
+def test_the_list_of_waivers_says_which_are_not_in_force(browser: Browser) -> None:
+    for day in ("2020-01-01", "2127-01-01"):
+        entry = {"policy": "ssh", "project": "p1", "reason": day[:2], "expires": day}
+        browser._operator.simulate_post("/v2/waivers", json=entry, headers={"X-Auth-Token": TOKEN})
+    text = text_of(browser.get("/pages/waivers"))
+    assert text.partition(" End it ")[2].partition(" Waive findings")[0] == (
+        "S-1 ssh the project is p1 20 2020-01-01 not in force operator End S-1 "
+        "S-2 ssh the project is p1 21 2127-01-01 operator End S-2"
+    )
 
 
 def test_a_waiver_that_would_have_no_effect_is_refused_on_its_page(site: Path, tmp_path: Path) -> None:
@@ -581,7 +594,7 @@ def test_each_list_says_what_it_lists(browser: Browser) -> None:
         "Stacks that scans have read, and what they found there.",
         "The policies in force, and how many open findings each has in scanned stacks.",
         "What stacks asked an operator to approve.",
-        "A waiver tolerates what a policy finds where all its conditions hold.",
+        "Accepts what a policy finds, until a date.",
         "What rules read of the cloud beside a stack, and how old it is.",
     ]
 
