@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -527,7 +528,7 @@ def test_each_cell_has_the_name_of_its_column_for_narrow_screens(browser: Browse
         "Policies": ("Policy", "Level", "Open findings", "Finds", "Mode"),
         "Approvals": ("Request", "State", "Stack", "Project", "Asked", "Until"),
         "Waivers": ("Waiver", "Policy", "Covers findings where", "Reason", "Ends", "Given by", ""),
-        "Inventory": ("Table", "Rows", "Age", "Problem"),
+        "Inventory": ("Table", "Problem", "Rows", "Age"),
     }
 
 
@@ -543,6 +544,17 @@ def test_policies_begin_with_the_most_findings_page_by_page_and_nothing_leads_to
     assert (rows_of(first), after, rows_of(second)) == (names[:50], "?marker=50", names[50:])
     assert (first.text.count("#findings"), first.text.count('<span class="soft">0</span>')) == (2, 48)
     assert [rows_of(browser.get(f"/pages/policies?marker={text}")) for text in ("x", "9" * 5000)] == [names[:50], []]
+
+
+def test_the_inventory_begins_with_the_tables_that_were_not_read(browser: Browser) -> None:
+    rows = [("cinder:types", ""), ("nova:flavors", "the API did not answer")]
+    readings = [{"table": name, "read": "2127-03-01T12:00:00Z", "problem": problem} for name, problem in rows]
+    lines = [json.dumps({"relation": "gate:inventory", "row": row}) for row in readings]
+    (browser.folder / "cloud.jsonl").write_text("\n".join(lines) + "\n")
+    assert text_of(Browser(browser.folder).get("/pages/inventory")) == (
+        "Inventory What rules read of the cloud beside a stack, and how old it is. 1 of 2 tables unread "
+        "Table Problem Rows Age nova:flavors ✕ unread the API did not answer 0 not known cinder:types 0 not known"
+    )
 
 
 def test_the_list_of_waivers_says_which_are_not_in_force(browser: Browser) -> None:
