@@ -526,7 +526,7 @@ def test_each_cell_has_the_name_of_its_column_for_narrow_screens(browser: Browse
         "Decisions": ("Stack", "Outcome", "Action", "Project", "Asked by", "Time"),
         "Stacks": ("Stack", "Outcome", "Open findings", "Project", "Changed", "Seen"),
         "Policies": ("Policy", "Level", "Open findings", "Finds", "Mode"),
-        "Approvals": ("Request", "State", "Stack", "Project", "Asked", "Until"),
+        "Approvals": ("Request", "Asks for", "Stack", "Project", "Asked", "Until"),
         "Waivers": ("Waiver", "Policy", "Covers findings where", "Reason", "Ends", "Given by", ""),
         "Inventory": ("Table", "Problem", "Rows", "Age"),
     }
@@ -544,6 +544,25 @@ def test_policies_begin_with_the_most_findings_page_by_page_and_nothing_leads_to
     assert (rows_of(first), after, rows_of(second)) == (names[:50], "?marker=50", names[50:])
     assert (first.text.count("#findings"), first.text.count('<span class="soft">0</span>')) == (2, 48)
     assert [rows_of(browser.get(f"/pages/policies?marker={text}")) for text in ("x", "9" * 5000)] == [names[:50], []]
+
+
+def test_the_list_of_approvals_says_what_each_asks_for_and_a_state_only_where_it_differs(browser: Browser) -> None:
+    ask_for_approval(browser.server, "p1", "web", mode="wait", size="5")
+    times = re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d")
+    pages = [browser.get(f"/pages/approvals{path}") for path in ("", "?state=", "/A-1")]
+    lists = [times.sub("TIME", text_of(page)).partition(" Show ")[2] for page in pages[:2]]
+    assert lists == [
+        "Request Asks for Stack Project Asked Until A-1 mode: wait , size: 5 for web/seat name-web p1 TIME TIME",
+        "Request Asks for State Stack Project Asked Until "
+        "A-1 mode: wait , size: 5 for web/seat awaiting name-web p1 TIME TIME",
+    ]
+    assert times.sub("TIME", text_of(pages[2])) == (
+        "A-1: awaiting Stack name-web Project p1 Grant web/grant Asked TIME Expires unanswered at TIME "
+        "What is requested mode wait size 5 For web/seat, T Reason, for the user Approve Refuse"
+    )
+    assert re.findall("<button name=.*?>", pages[2].text) == [
+        '<button name="verdict" value="approved" class="main">', '<button name="verdict" value="refused">',
+    ]  # fmt: skip
 
 
 def test_the_inventory_begins_with_the_tables_that_were_not_read(browser: Browser) -> None:
