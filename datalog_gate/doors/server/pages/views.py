@@ -136,8 +136,12 @@ def _show_stack(call: PageCall) -> Shown:
         values["findings"] = [severest[at] for at in choose_shown(policies, ROWS)]
         values["left"] = Counter(policies) - Counter(finding["policy"] for finding in values["findings"])
     else:
-        values |= call.list("/v2/findings", stack=stack["root"], **query)
-        values["findings"].sort(key=lambda finding: (finding["resolved_at"] or "", *_order_key(finding)))
+        values |= call.sort(
+            "findings",
+            lambda finding: (finding["resolved_at"] or "", *_order_key(finding)),
+            stack=stack["root"],
+            **query,
+        )
     may = {"may_judge": call.may("stack:judge"), "may_waive": call.may("waiver:create")}
     return Shown(f"Stack {stack['name']}", {"stack": stack, **values, **may})
 
