@@ -91,10 +91,16 @@ def _show_home(call: PageCall) -> Shown:
             raise
         problem = f"{error}: {error.error.get('suggestion', '')}".rstrip(": ")
     values: Values = {"problem": problem, "overview": overview, "plot": plot_days(days), "days": days[-10:]}
+    found = overview["findings"] if overview else ()
     for name in ("policy", "project", "owner"):
-        values[f"by_{name}"] = _add_up(overview["findings"] if overview else (), name)
+        values[f"by_{name}"] = _add_up(found, name)
+    values["numbers"] = Counter[str]()
+    for row in found:
+        values["numbers"][row["level"] if row["state"] == "holds" else row["state"]] += row["number"]
     values["decisions"] = call.api.get("/v2/decisions", limit=8)["decisions"]
-    values["waiting"] = call.api.get("/v2/approvals", limit=8, state="awaiting")["approvals"]
+    waiting = call.api.get("/v2/approvals", limit=MOST, state="awaiting")
+    number = f"{len(waiting['approvals'])}{'+' if 'next' in waiting else ''}"
+    values |= {"waiting": waiting["approvals"][:8], "number": number}
     return Shown("Cloud", values)
 
 

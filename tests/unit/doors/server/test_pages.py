@@ -152,9 +152,10 @@ def test_each_page_answers_has_a_title_a_policy_and_a_twin_that_answers_too(brow
 def test_the_cloud_page_counts_open_findings_by_policy_project_and_owner_and_plots_the_days(browser: Browser) -> None:
     answer = browser.get("/pages")
     assert text_of(answer) == (
-        "Cloud Stacks 6 Open findings 3 Open findings over time 0 1 2 3 4 2027-03-01: 4 open, 4 new, 0 resolved "
-        "2027-03-04: 3 open, 0 new, 1 resolved 2027-03-01 2027-03-04 These days as a table Day New Resolved Open "
-        "2027-03-01 4 0 4 2027-03-04 0 1 3 By policy Policy Open Share size 2 findings of size ssh 1 findings of ssh "
+        "Cloud Stacks 6 Open findings 3 : 1 denied, 2 warnings Open findings over time 0 1 2 3 4 "
+        "2027-03-01: 4 open, 4 new, 0 resolved 2027-03-04: 3 open, 0 new, 1 resolved 2027-03-01 2027-03-04 "
+        "These days as a table Day New Resolved Open 2027-03-01 4 0 4 2027-03-04 0 1 3 "
+        "By policy Policy Open Share size 2 findings of size ssh 1 findings of ssh "
         "By project Project Open Share p2 2 findings of p2 p1 1 findings of p1 By owner Owner Open Share user-0 1 "
         "user-1 1 user-3 1 Waiting for approval Nothing is waiting. Newest decisions There "
         "are no decisions yet. Try a template ."
@@ -636,6 +637,12 @@ def test_the_first_page_leads_to_all_that_wait_and_all_decisions(browser: Browse
     make_pages(browser, "r00000", template(0))
     links = dict(re.findall('<p><a href="(.*?)">(All .*?)</a></p>', browser.get("/pages").text))
     assert links == {"/pages/approvals?state=awaiting": "All that wait", "/pages/decisions": "All decisions"}
+    assert re.findall("<h2>(Waiting.*?)</h2>", browser.get("/pages").text) == ["Waiting for approval (1)"]
+
+
+def test_the_result_of_the_playground_comes_before_the_run_over_all_stacks(browser: Browser) -> None:
+    path = location(browser.post("/pages/playground", {"rules": RULE, "template": template(0)}))
+    assert re.findall('id="(rules|template|d0|run)"', browser.get(path).text) == ["rules", "template", "d0", "run"]
 
 
 def test_a_decision_links_to_its_policies_its_stack_and_a_waiver(browser: Browser) -> None:
