@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from datalog_gate.base.diagnostics import format_count, printable
-from datalog_gate.pages.decision_page import FEW, DecisionPage, FailedPage, name_file
+from datalog_gate.pages.decision_page import FEW, LEAST, DecisionPage, FailedPage, name_file
 from datalog_gate.pages.drawing import HEADINGS, QUIET, SIGNS
 from datalog_gate.pages.layout import HEIGHT
 
@@ -94,7 +94,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(age=_age, block=_block, breakable=_breakable, count=format_count, data=_data, part=part)
     environment.globals.update(name_cells=_name_cells, tag_tone=_tone, url_part=part)
-    environment.globals.update(few=FEW, headings=HEADINGS, height=int(HEIGHT), outcomes=OUTCOMES)
+    environment.globals.update(few=FEW, least=LEAST, headings=HEADINGS, height=int(HEIGHT), outcomes=OUTCOMES)
     environment.globals.update(quiet=QUIET, signs=SIGNS)
     environment.globals["place"] = _place
     return environment

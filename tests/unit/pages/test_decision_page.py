@@ -188,6 +188,23 @@ def test_the_findings_that_are_shown_at_once_are_explained_before_those_that_are
     assert (len(articles), explained) == (18, [*(f"l{at}" for at in range(10)), "n0", "n1", "n2"])
 
 
+def test_after_the_first_three_findings_of_a_policy_each_is_a_line_that_opens() -> None:
+    node = "{type: OS::Nova::Server, properties: {flavor: huge}}"
+    page = write_page(f"{HEAD}resources:\n" + "".join(f"  w{at}: {node}\n" for at in range(12)))
+    articles = re.findall(r"<article.*?</article>", page, re.S)
+    lines = [article.partition("</summary>")[0] for article in articles if 'class="finding deny short"' in article]
+    assert [Page(line).text for line in lines] == [
+        f"✕ Denied web/w{at} web.yaml:{at + 3} w{at} takes huge" for at in range(3, 12)
+    ]
+    assert re.findall('href="(.*?)"', lines[0]) == ["#d0-v3", "#d0-l0-6"]
+    assert Page(articles[3].partition("</summary>")[2]).text == (
+        f"6 w3: {node.replace('huge', 'huge ')} Why os:nova:server(web/w3, flavor=huge, ...) web.yaml:6 f = huge m.dl:2"
+    )
+    text = Page(page).text
+    assert (text.count("Denied web/"), text.count(" 2 more ✕ Denied web/w10")) == (12, 1)
+    check_links(page)
+
+
 def test_a_long_template_says_how_many_lines_it_has_and_how_many_are_not_shown() -> None:
     server = "  web: {type: OS::Nova::Server, properties: {flavor: huge}}\n"
     text = Page(write_page(HEAD + "resources:\n" + "  # none\n" * 420 + server)).text
