@@ -215,10 +215,13 @@ def build_page(
     takes up to 64 judgements each. `grants` are lines about the requests of unlocked grants; `refusals` are what Heat
     would refuse."""
     findings = sorted(_list_findings(decision), key=_order_key)
-    shown = [findings[at] for at in choose_shown(list(map(_find_group, findings)), MOST)]
-    places = [*((violation.place, word) for violation, word in shown), *map(_place_refusal, refusals[:MOST])]
+    chosen = choose_shown(list(map(_find_group, findings)), MOST)
+    shown = [findings[at] for at in chosen]
+    chosen += range(len(findings), len(findings) + len(refusals[:MOST]))
+    numbers = {at: number for number, at in enumerate(chosen)}
+    places = [*((violation.place, word) for violation, word in findings), *map(_place_refusal, refusals)]
     sources = SourceTexts(decision.sources, *find_secrets(stacks))
-    files, anchors = _mark_files(places, sources, stacks)
+    files, anchors = _mark_files(places, numbers, sources, stacks)
     explained = _choose_explained([violation for violation, _ in shown])
     parts = [
         _build_part(
@@ -253,7 +256,7 @@ def build_page(
             sorted(
                 (
                     *_list_refusals(refusals[:MOST], len(shown), anchors, sources),
-                    *_group_by_policy(findings, shown, parts, decision, len(places)),
+                    *_group_by_policy(findings, shown, parts, decision, len(numbers)),
                 ),
                 key=lambda part: (part.word != "refused", WORDS.index(part.word)),
             )
@@ -298,16 +301,20 @@ def _count_words(words: Sequence[str], decision: Decision, refusals: Sequence[Di
 
 
 def _mark_files(
-    places: Sequence[tuple[Span | None, str]], sources: SourceTexts, stacks: Sequence[Stack]
+    places: Sequence[tuple[Span | None, str]],
+    numbers: Mapping[int, int],
+    sources: SourceTexts,
+    stacks: Sequence[Stack],
 ) -> tuple[tuple[SourceFile, ...], Mapping[int, str]]:
-    """The templates and other files with findings, marked; and the anchor of each finding, given its place and
-    class."""
+    """The templates and other files with findings on the page, marked; and the anchor of each of these. Given are the
+    place and class of all findings, and the `numbers` of those on the page."""
     marks: dict[str, list[Mark]] = {}
-    for number, (place, word) in enumerate(places):
+    for at, (place, word) in enumerate(places):
         if place and place.line and place.file in sources.texts:
-            marks.setdefault(place.file, []).append(Mark(number, word, place))
+            marks.setdefault(place.file, []).append(Mark(numbers.get(at, -1), word, place))
     templates = [stack.place.file if stack.place else "" for stack in stacks]
-    names = list(dict.fromkeys([*(name for name in templates if name in sources.texts), *marks]))
+    flagged = (name for name, found in marks.items() if any(mark.finding >= 0 for mark in found))
+    names = list(dict.fromkeys([*(name for name in templates if name in sources.texts), *flagged]))
     files = [
         mark_lines(
             name_file(name),

@@ -58,6 +58,7 @@ class Mark:
     """A finding's place in a file."""
 
     finding: int
+    """Its number on the page; -1 if only its line is there."""
     word: str
     place: Span
 
@@ -72,10 +73,11 @@ def mark_lines(
     for mark in marks:
         if 1 <= mark.place.line <= len(rows):
             by_line.setdefault(mark.place.line, []).append(mark)
+    shown = {line for line, found in by_line.items() if any(mark.finding >= 0 for mark in found)}
     if whole and len(rows) <= WHOLE and len(text) <= LARGEST:
         numbers = list(range(1, len(rows) + 1))
     else:
-        near = {line + step for line in by_line for step in range(-AROUND, AROUND + 1)} or set(range(1, FIRST + 1))
+        near = {line + step for line in shown for step in range(-AROUND, AROUND + 1)} or set(range(1, FIRST + 1))
         near |= {line + 1 for line in near if line + 2 in near}  # a gap of one line takes a line too
         numbers = [number for number in sorted(near) if 1 <= number <= len(rows)]
     lines = tuple(
@@ -145,7 +147,7 @@ def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str]
         marked=marked,
         after=after,
         word=marks[0].word if marks else "",
-        findings=tuple((mark.finding, mark.word) for mark in marks),
+        findings=tuple((mark.finding, mark.word) for mark in marks if mark.finding >= 0),
     )
 
 

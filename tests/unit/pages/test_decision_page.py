@@ -286,6 +286,24 @@ def test_what_asks_for_no_change_is_folded_below_what_to_change(folder: Path) ->
     assert re.findall("[^<>]*not shown", many) == ["60 findings, 20 not shown"]
 
 
+def test_each_line_with_a_finding_is_marked_also_where_it_is_not_listed(folder: Path) -> None:
+    rules = (
+        f'@{"deny" if at == 13 else "warn"}("p{at}", "{{v}}") p{at}(v) :- os:cinder:volume(_id=v, size=9).\n'
+        for at in range(14)
+    )
+    (folder / "m.dl").write_text("".join(rules))
+    page = write_page(f"{HEAD}resources:\n{VOLUMES.partition('  v5')[0]}  w: {{type: OS::Neutron::Net}}\n")
+    template = page[page.rindex('<div class="source scroll"') :].partition("</section>")[0]
+    lines = re.findall(r'<div class="line ?(\w*)"(.*?)><b>(\d+)</b>(.*?)</div>', template)
+    assert [(int(number), word, " id=" in more, text.count("<a")) for word, more, number, text in lines] == [
+        (1, "", False, 0), (2, "", False, 0),
+        (3, "deny", True, 3), (4, "deny", True, 3), (5, "deny", True, 3),
+        (6, "deny", False, 0), (7, "deny", False, 0),
+        (8, "", False, 0),
+    ]  # fmt: skip
+    assert [text.count("<mark") for *_, text in lines] == [0, 0, 1, 1, 1, 1, 1, 0]
+
+
 def test_each_policy_keeps_a_place_beside_one_with_many_findings_and_each_finding_its_hint(folder: Path) -> None:
     hint = '@deny("made", "{s} is made", hint="rename {s}") made(s) :- os:nova:server(_id=s, image="old").\n'
     (folder / "m.dl").write_text(RULES + hint)
