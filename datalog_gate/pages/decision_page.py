@@ -20,7 +20,7 @@ from datalog_gate.pages.source_lines import (
     SourceTexts,
     find_secrets,
     mark_lines,
-    mark_mistake,
+    mark_mistakes,
 )
 from datalog_gate.stack.model import Stack
 from datalog_gate.stack.update import outcomes
@@ -153,6 +153,7 @@ class InputMistake:
     message: str
     suggestion: str
     lines: tuple[SourceLine, ...]
+    """With those of the mistakes before, if they overlap."""
     word: str = "error"
     """Its class: an error, or a warning beside the errors."""
 
@@ -188,14 +189,15 @@ def build_failed_page(name: str, error: GateError) -> FailedPage:
     for file, listed in files.items():
         listed.sort(key=lambda diagnostic: diagnostic.span.line if diagnostic.span else 0)
         text = error.sources.get(file, "")
-        shown.append((_shorten_path(file), tuple(_build_mistake(diagnostic, text) for diagnostic in listed)))
+        near = mark_mistakes([diagnostic.span for diagnostic in listed], text)
+        shown.append((_shorten_path(file), tuple(map(_build_mistake, listed, near))))
     return FailedPage(_shorten_path(name), heading, tuple(shown), more=len(error.diagnostics[MOST:]))
 
 
-def _build_mistake(diagnostic: Diagnostic, text: str) -> InputMistake:
+def _build_mistake(diagnostic: Diagnostic, lines: tuple[SourceLine, ...]) -> InputMistake:
     where, message = _where(diagnostic.span), _cut(diagnostic.message)
     word = "error" if diagnostic.severity == "error" else "warn"
-    return InputMistake(where, message, _cut(diagnostic.suggestion or ""), mark_mistake(diagnostic.span, text), word)
+    return InputMistake(where, message, _cut(diagnostic.suggestion or ""), lines, word)
 
 
 def _shorten_path(path: str) -> str:

@@ -109,21 +109,35 @@ class SourceTexts:
         return tuple(lines)
 
 
-def mark_mistake(place: Span | None, text: str) -> tuple[SourceLine, ...]:
-    """The line of a mistake with the lines around it, if it is in a template or in rules. What cannot be read has no
-    parameters that are known to be hidden, so defaults around it are masked, and other files show only the line."""
+def mark_mistakes(places: Sequence[Span | None], text: str) -> list[tuple[SourceLine, ...]]:
+    """The line of each mistake with the lines around it, if it is in a template or in rules, given the places from the
+    top of a file down. Those that overlap are together at the last of them. What cannot be read has no parameters that
+    are known to be hidden, so defaults around mistakes are masked, and other files show only the lines of mistakes."""
     rows = text.splitlines()
-    if place is None or not 1 <= place.line <= len(rows):
-        return ()
-    near = NEAR if place.file.endswith(".dl") or re.search(r"(?im)^\W*resources\W*:", text) else 0
-    lines = []
-    for number in range(max(1, place.line - near), min(len(rows), place.line + near) + 1):
-        row = rows[number - 1]
-        if number != place.line and (secret := re.match(r"(?i)(.*\bdefault\W*:\s*)\S", row)):
-            row = f"{secret[1]}{MASK}"
-        marks = [Mark(0, "error", place)] if number == place.line else []
-        lines.append(_line(number, row, marks, ()))
-    return tuple(lines)
+    is_known = re.search(r"(?im)^\W*resources\W*:", text) or any(
+        place and place.file.endswith(".dl") for place in places
+    )
+    near = NEAR if is_known else 0
+    groups: list[list[tuple[int, Span]]] = []
+    for at, place in enumerate(places):
+        if place and 1 <= place.line <= len(rows):
+            if not groups or place.line - near > groups[-1][-1][1].line + near:
+                groups.append([])
+            groups[-1].append((at, place))
+    excerpts: list[tuple[SourceLine, ...]] = [()] * len(places)
+    for group in groups:
+        marks = {place.line: [Mark(0, "error", place)] for _, place in reversed(group)}
+        (_, first), (at, last) = group[0], group[-1]
+        excerpts[at] = tuple(
+            _line(number, _mask_default(rows[number - 1], number in marks), marks.get(number, ()), ())
+            for number in range(max(1, first.line - near), min(len(rows), last.line + near) + 1)
+        )
+    return excerpts
+
+
+def _mask_default(row: str, marked: bool) -> str:
+    secret = None if marked else re.match(r"(?i)(.*\bdefault\W*:\s*)\S", row)
+    return f"{secret[1]}{MASK}" if secret else row
 
 
 def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str]) -> SourceLine:

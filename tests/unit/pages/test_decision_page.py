@@ -24,7 +24,7 @@ from datalog_gate.pages.decision_page import build_page
 from datalog_gate.pages.drawing import MOST, draw
 from datalog_gate.pages.fix_diff import find_diff
 from datalog_gate.pages.layout import HEIGHT
-from datalog_gate.pages.source_lines import Mark, SourceTexts, mark_lines, mark_mistake
+from datalog_gate.pages.source_lines import Mark, SourceTexts, mark_lines, mark_mistakes
 from datalog_gate.stack.model import Resource
 from tests.page_site import hostile_template
 from tests.pages import DOCS, assert_written
@@ -614,13 +614,12 @@ def test_a_template_that_cannot_be_read_shows_its_mistakes_by_line_with_the_text
     text = Page((folder / "page.html").read_text("utf-8")).text
     assert text[text.index("Can't be built: 2 mistakes in/") :].partition(" datalog_gate. The")[0] == (
         "Can't be built: 2 mistakes in/web.yaml ✕ the type of parameter `net` is not one of string, number, "
-        "comma_delimited_list, json, boolean web.yaml:4 Change: did you mean `string`? 2 parameters: "
-        "3 word: {type: string, hidden: true, default: *** 4 net : {type: strin} 5 resources: "
-        "6 web: {type: OS::Heat::None, depends_on: nothing} ✕ there is no resource `nothing` web.yaml:6 "
-        "4 net: {type: strin} 5 resources: 6 web: {type: OS::Heat::None, depends_on: nothing } "
-        "7 box: {type: Acme::Box} ! the resource type Acme::Box is not in the catalogue: its properties are not "
+        "comma_delimited_list, json, boolean web.yaml:4 Change: did you mean `string`? "
+        "✕ there is no resource `nothing` web.yaml:6 "
+        "! the resource type Acme::Box is not in the catalogue: its properties are not "
         "checked web.yaml:7 Change: map it in an environment, or give the catalogue of its plugin with --catalogue "
-        "5 resources: 6 web: {type: OS::Heat::None, depends_on: nothing} 7 box: {type: Acme::Box }"
+        "2 parameters: 3 word: {type: string, hidden: true, default: *** 4 net : {type: strin} 5 resources: "
+        "6 web: {type: OS::Heat::None, depends_on: nothing } 7 box: {type: Acme::Box }"
     )
 
 
@@ -636,10 +635,22 @@ def test_what_heat_refuses_alike_is_one_part_and_many_mistakes_are_counted() -> 
 @pytest.mark.parametrize("text", ["parameters: {a: [}", "resources: [\n"])
 def test_a_file_that_is_no_template_shows_only_the_line_of_its_mistake(text: str) -> None:
     place = Span("env.yaml", 2, 1, 2, 2)
-    near = mark_mistake(place, f"a: S3CR3T\n{text}\nb: S3CR3T\n")
+    [near] = mark_mistakes([place], f"a: S3CR3T\n{text}\nb: S3CR3T\n")
     assert [line.number for line in near] == ([2] if text.startswith("par") else [1, 2, 3, 4])
-    assert mark_mistake(Span("env.yaml", 9, 1, 9, 2), text) == ()
-    assert mark_mistake(None, text) == ()
+    assert mark_mistakes([None, Span("env.yaml", 9, 1, 9, 2)], text) == [(), ()]
+
+
+def test_the_lines_around_mistakes_are_one_excerpt_where_they_overlap() -> None:
+    places = [Span("m.dl", line, 1, line, 2) for line in (3, 7, 7, 12)]
+    found = mark_mistakes(places, "default: x\n" * 20)
+    assert [
+        [(line.number, line.word, f"{line.before}{line.marked}{line.after}") for line in lines] for lines in found
+    ] == [
+        [],
+        [],
+        [(at, "error", "default: x") if at in (3, 7) else (at, "", "default: ***") for at in range(1, 10)],
+        [(at, "error", "default: x") if at == 12 else (at, "", "default: ***") for at in range(10, 15)],
+    ]
 
 
 HEADINGS = {
