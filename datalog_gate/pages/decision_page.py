@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -138,6 +139,8 @@ class DecisionPage:
     policies: tuple[PolicyPart, ...]
     more: int
     """The number of findings left out."""
+    more_policies: int
+    """The number of policies that ask for a change and have no finding here."""
     files: tuple[SourceFile, ...]
     grants: tuple[str, ...]
     """Why grants unlock nothing, and what the others request."""
@@ -224,6 +227,7 @@ def build_page(
     places = [*((violation.place, word) for violation, word in findings), *map(_place_refusal, refusals)]
     sources = SourceTexts(decision.sources, *find_secrets(stacks))
     files, anchors = _mark_files(places, numbers, sources, stacks)
+    groups = set(map(_find_group, shown))
     explained = _choose_explained([violation for violation, _ in shown])
     parts = [
         _build_part(
@@ -257,13 +261,14 @@ def build_page(
         policies=tuple(
             sorted(
                 (
-                    *_list_refusals(refusals[:MOST], len(shown), anchors, sources),
+                    *_list_refusals(refusals, len(shown), anchors, sources),
                     *_group_by_policy(findings, shown, parts, decision, len(numbers)),
                 ),
                 key=lambda part: (part.word != "refused", WORDS.index(part.word)),
             )
         ),
         more=len(findings) - len(shown) + len(refusals[MOST:]),
+        more_policies=len({policy for policy, quiet in set(map(_find_group, findings)) - groups if not quiet}),
         files=files,
         grants=(*(grant.refusal for grant in decision.grants if grant.refusal), *grants),
         clean=tuple(_list_clean_policies(explanation)),
@@ -339,10 +344,15 @@ def _list_findings(decision: Decision) -> Iterator[tuple[Violation, str]]:
     yield from ((finding, "waived") for finding in decision.waived)
 
 
-def _order_key(finding: tuple[Violation, str]) -> tuple[int, str, int]:
+def split_numbers(name: str) -> list[str | int]:
+    """A sort key by which `v2` comes before `v10`."""
+    return [int(piece) if at % 2 else piece for at, piece in enumerate(re.split(r"(\d+)", name))]
+
+
+def _order_key(finding: tuple[Violation, str]) -> tuple[int, list[str | int], int]:
     """The sort key on the page: the most severe first, then by policy, then from the top of the file down."""
     violation, word = finding
-    return WORDS.index(word), violation.policy, violation.place.line if violation.place else 0
+    return WORDS.index(word), split_numbers(violation.policy), violation.place.line if violation.place else 0
 
 
 def _find_group(finding: tuple[Violation, str]) -> tuple[str, bool]:
@@ -461,20 +471,25 @@ def _place_refusal(refusal: Diagnostic) -> tuple[Span | None, str]:
 def _list_refusals(
     refusals: Sequence[Diagnostic], first: int, anchors: Mapping[int, str], sources: SourceTexts
 ) -> Iterator[PolicyPart]:
-    """What Heat would refuse, by code and suggestion, with numbers from `first`."""
+    """What Heat would refuse, by code and suggestion, the first `MOST` with parts with numbers from `first`."""
+    counts = Counter(map(_find_refusal_group, refusals))
     groups: dict[tuple[str, str, str], list[FindingPart]] = {}
-    for number, refusal in enumerate(refusals, start=first):
+    for number, refusal in enumerate(refusals[:MOST], start=first):
         place, word = _place_refusal(refusal)
         anchor = anchors.get(number, "")
         lines = sources.show(place, word) if anchor else ()
         part = FindingPart(number, word, _cut(refusal.message), "", _where(place), anchor=anchor, lines=lines)
-        groups.setdefault((refusal.code, word, _cut(refusal.suggestion or "")), []).append(part)
-    for (code, word, hint), parts in groups.items():
-        yield PolicyPart(code, word, hint, tuple(parts))
+        groups.setdefault(_find_refusal_group(refusal), []).append(part)
+    for group, parts in groups.items():
+        yield PolicyPart(*group, tuple(parts), left_out=counts[group] - len(parts))
+
+
+def _find_refusal_group(refusal: Diagnostic) -> tuple[str, str, str]:
+    return refusal.code, _place_refusal(refusal)[1], _cut(refusal.suggestion or "")
 
 
 def _list_clean_policies(explanation: Explanation) -> Iterator[tuple[str, str]]:
-    for policy, rows in explanation.clean().items():
+    for policy, rows in sorted(explanation.clean().items(), key=lambda item: split_numbers(item[0])):
         read = ", ".join(f"{count} of {relation}" for relation, count in rows.items() if count)
         yield policy, read or "no row of what it reads"
 

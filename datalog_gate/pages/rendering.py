@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from datalog_gate.base.diagnostics import format_count, printable
-from datalog_gate.pages.decision_page import FEW, LEAST, DecisionPage, FailedPage, name_file
+from datalog_gate.pages.decision_page import FEW, LEAST, DecisionPage, FailedPage, name_file, split_numbers
 from datalog_gate.pages.drawing import HEADINGS, QUIET, SIGNS
 from datalog_gate.pages.layout import HEIGHT
 
@@ -46,7 +46,7 @@ OUTCOMES = {
 
 def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
     """Render the pages of decisions, the most severe first, as one document that needs no other file."""
-    severest = sorted(pages, key=lambda page: [UNBUILT, *OUTCOMES].index(_outcome(page)))
+    severest = sorted(pages, key=lambda page: ([UNBUILT, *OUTCOMES].index(_outcome(page)), split_numbers(page.title)))
     found = Counter(map(_outcome, severest))
     texts = {UNBUILT: "can't be built or judged", **OUTCOMES}
     tallies = [(word, texts[word].lower(), number) for word, number in found.items()]

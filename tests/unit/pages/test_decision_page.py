@@ -304,6 +304,26 @@ def test_each_line_with_a_finding_is_marked_also_where_it_is_not_listed(folder: 
     assert [text.count("<mark") for *_, text in lines] == [0, 0, 1, 1, 1, 1, 1, 0]
 
 
+def test_the_list_of_policies_says_how_many_it_leaves_out_and_has_2_before_10(folder: Path) -> None:
+    rules = (f'@deny("p{at}", "{{v}}") p{at}(v) :- os:cinder:volume(_id=v, size=9).\n' for at in range(100))
+    (folder / "m.dl").write_text("".join(rules))
+    page = write_page(f"{HEAD}resources:\n{VOLUMES.partition('  v1')[0]}")
+    [listed] = re.findall('<ul class="legend">(<li.*?p0.*?)</ul>', page)
+    assert Page(listed).text == " ".join(f"✕ 1 p{at}" for at in range(40)) + " 60 further policies not shown"
+
+
+def test_the_list_of_what_heat_refuses_says_how_many_it_leaves_out() -> None:
+    volumes = (
+        f"  v{at}: {{type: OS::Cinder::Volume, properties: {{{'nam' if at % 2 else 'siz'}: a}}}}\n" for at in range(90)
+    )
+    text = Page(write_page(f"{HEAD}resources:\n{''.join(volumes)}")).text
+    heads = re.findall(r"unknown-property (.*?) Change: (.*?\?)", text)
+    assert heads == [
+        ("45 findings, 25 not shown", "did you mean `size`?"),
+        ("45 findings, 25 not shown", "did you mean `name`?"),
+    ]
+
+
 def test_each_policy_keeps_a_place_beside_one_with_many_findings_and_each_finding_its_hint(folder: Path) -> None:
     hint = '@deny("made", "{s} is made", hint="rename {s}") made(s) :- os:nova:server(_id=s, image="old").\n'
     (folder / "m.dl").write_text(RULES + hint)
