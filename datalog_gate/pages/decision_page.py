@@ -132,6 +132,7 @@ class DecisionPage:
     changes: tuple[ChangePart, ...]
     """The changes by an update, the most severe first, without unchanged resources."""
     drawings: tuple[Drawing, ...]
+    """What it would build; empty if Heat refuses it."""
     resource_findings: Mapping[str, int]
     """The number of the first finding of each resource, by path."""
     neighbours: Mapping[str, str]
@@ -250,7 +251,9 @@ def build_page(
         counts=_count_words([word for _, word in findings], decision, refusals),
         facts=tuple(_build_head(decision, stacks)),
         changes=tuple(_list_changes(explanation, stacks)),
-        drawings=tuple(drawing for stack in stacks if stack.resources for drawing in draw(stack, words)),
+        drawings=()
+        if any(refusal.severity == "error" for refusal in refusals)
+        else tuple(drawing for stack in stacks if stack.resources for drawing in draw(stack, words)),
         resource_findings=first,
         neighbours={
             path: _cut(", ".join(names))

@@ -140,8 +140,7 @@ def test_what_heat_would_refuse_is_beside_its_line() -> None:
     )
     numbers = [re.sub(".*-f", "", link) for name, link in Page(page).attributes if name == "href" and "-f" in link]
     assert sorted(numbers) == ["0", "1"]
-    [legend] = re.findall('<ul class="legend">(.*?)</ul>', page, re.S)
-    assert Page(legend).text == "! warning an arrow leads from what is needed to what needs it"
+    assert [part for part in ("What it would build", "<svg", 'class="legend"') if part in page] == []
 
 
 def test_hostile_names_and_texts_are_texts_everywhere() -> None:
