@@ -237,7 +237,7 @@ LARGE = {
     "many policies": (VOLUMES, 40, ["299 lines not shown"]),
     "long names": (VOLUMES.replace("  v", f"  {'v' * 90}"), 3, [f"{'v' * 90}49, …"]),
     "groups": (GROUPS, 1, ["further graphs not shown."]),
-    "wide letters": (VOLUMES, 13, ["\u7cfb" * 96 + "…</p>"]),
+    "wide letters": (VOLUMES, 13, ["\u7cfb" * 96 + "…</p>", "reasons, fixes and lines of all findings are left out"]),
 }
 
 

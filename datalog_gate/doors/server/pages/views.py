@@ -184,7 +184,10 @@ def _show_policy(call: PageCall) -> Shown:
     try:
         with suppress(RefusedRequestError):  # the marker of findings about the whole cloud is none of stacks
             values |= call.list("/v2/stacks", policy=policy["id"], sort="findings")
-        if not values["stacks"]:
+        if values["stacks"]:  # those about the whole cloud come first
+            findings = call.api.get("/v2/findings", policy=policy["id"], limit=ROWS)["findings"]
+            values["findings"] = [finding for finding in findings if not finding["root"]]
+        else:
             values |= call.list("/v2/findings", policy=policy["id"])
         values["days"] = call.api.get("/v2/days", policy=policy["id"])["days"]
         rows = [row for row in call.api.get("/v2/overview")["findings"] if row["policy"] == policy["id"]]
