@@ -519,7 +519,7 @@ def test_numbers_lead_to_what_they_count(browser: Browser) -> None:
 
 def test_each_cell_has_the_name_of_its_column_for_narrow_screens(browser: Browser) -> None:
     names = make_pages(browser, "r00000", template(0))
-    labels = {}
+    labels: dict[str, tuple[str, ...]] = {}
     for view in VIEWS:
         text = browser.get(view.path.format(**names)).text
         for table in re.findall('<table class="rows">(.*?)</table>', text, re.S):
