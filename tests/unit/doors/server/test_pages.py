@@ -453,8 +453,8 @@ def test_a_policy_lists_each_stack_once_and_else_what_is_about_the_whole_cloud(t
         ["p1", "p2", "big", "stack-0", "stack-5"],
         [("60", "big"), ("1", "stack"), ("1", "stack")],
     )
-    one = "UPDATE finding SET root = '', cloud = TRUE, state = 'error', message = 'too much' WHERE key LIKE '%v7%'"
-    both = show_big_stack(tmp_path / "both", one).get("/pages/policies/size")
+    failed = "UPDATE finding SET root = '', cloud = TRUE, state = 'error', message = 'too much' WHERE key LIKE '%v7%'"
+    both = show_big_stack(tmp_path / "both", failed).get("/pages/policies/size")
     assert (rows_of(both), "59 findings in big" in text_of(both)) == (["p1", "not known", "too much", "big"], True)
     whole = show_big_stack(tmp_path / "cloud", "UPDATE finding SET root = '', cloud = TRUE")
     first = whole.get("/pages/policies/size")
