@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
@@ -342,6 +343,11 @@ def excerpt(span: Span, sources: Mapping[str, str], paint: Callable[[str], str] 
     length = max(1, min(end, cut + len(shown)) - start)
     margin = str(span.line)
     return [f"  {margin} | {shown}", f"  {' ' * len(margin)} | {' ' * (start - cut)}{paint('^' * length)}"]
+
+
+def split_numbers(name: str) -> list[str | int]:
+    """A sort key by which `v2` comes before `v10`."""
+    return [int(piece) if at % 2 else piece for at, piece in enumerate(re.split(r"(\d+)", name))]
 
 
 def format_count(number: int, noun: str, several: str = "") -> str:

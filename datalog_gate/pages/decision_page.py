@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from datalog_gate.base.diagnostics import REFUSALS, Diagnostic, Span, format_count
+from datalog_gate.base.diagnostics import REFUSALS, Diagnostic, Span, format_count, split_numbers
 from datalog_gate.base.errors import GateError, InputError, RulesError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Decision, Violation
@@ -345,11 +344,6 @@ def _list_findings(decision: Decision) -> Iterator[tuple[Violation, str]]:
     yield from ((finding, "preexisting" if finding.tolerated else finding.level) for finding in decision.violations)
     yield from ((finding, "undetermined") for finding in decision.undetermined)
     yield from ((finding, "waived") for finding in decision.waived)
-
-
-def split_numbers(name: str) -> list[str | int]:
-    """A sort key by which `v2` comes before `v10`."""
-    return [int(piece) if at % 2 else piece for at, piece in enumerate(re.split(r"(\d+)", name))]
 
 
 def _order_key(finding: tuple[Violation, str]) -> tuple[int, list[str | int], int]:

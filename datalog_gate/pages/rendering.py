@@ -20,8 +20,8 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from datalog_gate.base.diagnostics import format_count, printable
-from datalog_gate.pages.decision_page import FEW, LEAST, DecisionPage, FailedPage, name_file, split_numbers
+from datalog_gate.base.diagnostics import format_count, printable, split_numbers
+from datalog_gate.pages.decision_page import FEW, LEAST, DecisionPage, FailedPage, name_file
 from datalog_gate.pages.drawing import HEADINGS, QUIET, SIGNS
 from datalog_gate.pages.layout import HEIGHT
 

@@ -270,7 +270,7 @@ def test_what_asks_for_no_change_is_folded_below_what_to_change(folder: Path) ->
     ]
     heads = [re.findall("<(?:h2|h3|summary)[^>]*>(.*?)</(?:h2|h3|summary)>", page) for page in pages]
     folded = ["flavor 1 finding", "Why"]
-    assert [[Page(head).text for head in found] for found in heads] == [
+    assert [[Page(head).text for head in own_heads] for own_heads in heads] == [
         [
             "What to change", *folded, "No change needed: 1 recorded, 1 waived", "size 1 finding", "Why", *folded,
             "web.yaml 5 lines", "What it would build",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.api import ExplainedDecision
-from datalog_gate.base.diagnostics import Span, excerpt, format_count, printable
+from datalog_gate.base.diagnostics import Span, excerpt, format_count, printable, split_numbers
 from datalog_gate.decision.decision import SHORT, Decision, Violation, Waiver
 from datalog_gate.doors.cli.colours import CYAN, GREEN, WORDS, Paint, leave_plain
 from datalog_gate.doors.cli.reports.entries import (
@@ -133,9 +132,8 @@ def _worded(decision: Decision) -> list[tuple[Violation, str]]:
 
 def _rank(worded: tuple[Violation, str]) -> tuple[object, ...]:
     violation, word = worded
-    path = re.split(r"(\d+)", violation.resource.path if violation.resource else "")
-    numbered = [int(part) if at % 2 else part for at, part in enumerate(path)]
-    return SERIOUSNESS.index(word), violation.place or (), violation.policy, numbered
+    path = violation.resource.path if violation.resource else ""
+    return SERIOUSNESS.index(word), violation.place or (), violation.policy, split_numbers(path)
 
 
 def _format_errors(decision: Decision, name: str, paint: Paint) -> list[str]:
